@@ -13,7 +13,7 @@ from acp import RequestError, helpers, schema
 from agent_tui.commands import registry
 from agent_tui.commands.project import MODE_HELP
 from agent_tui.config import PERMISSION_MODES
-from agent_tui.context.cuts import let_go_words
+from agent_tui.context.compaction.notices import done_text
 from agent_tui.control.control import ControlEvent, Option, Question
 from agent_tui.engine.agent import Agent
 from agent_tui.errors import AgentError
@@ -354,7 +354,7 @@ def updates(event: ControlEvent, folder: Path) -> list[Any]:
         case Notice(level, text, code) if level != "info" or code == "untrusted":
             return [helpers.update_agent_thought_text(f"{text}\n")]
         case ContextEdited(record) if record.by == "agent":
-            return [helpers.update_agent_thought_text(f"{let_go_words(record)}\n")]
+            return [helpers.update_agent_thought_text(f"{done_text(record)}\n")]
         case CompactionEnded(_, text, _, False):
             return [helpers.update_agent_thought_text(f"{text}\n")]
         case RetryWaiting(seconds, attempt, attempts, failure):

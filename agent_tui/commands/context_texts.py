@@ -24,7 +24,7 @@ from agent_tui.models.rows import ROW_KINDS, STACKED
 from agent_tui.models.search import search_text
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.text.clean import one_line
-from agent_tui.text.numbers import age, duration, largest_remainder, money, plural, tokens
+from agent_tui.text.numbers import age, duration, largest_remainder, money, plural, tokens, whole_percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -59,6 +59,8 @@ def compaction_text(record: CompactionRecord, now: float) -> str:
         parts.append(duration(record.seconds))
     if record.cost is not None:
         parts.append(money(record.cost))
+    if record.input_tokens and record.cache_read:
+        parts.append(f"read {whole_percent(record.cache_read, record.input_tokens)} from the cache")
     if record.created:
         parts.append(f"{age(record.created, now)} ago" if now - record.created >= 60 else "just now")
     if not record.active:
@@ -154,7 +156,8 @@ async def compaction_page(agent: Agent, record: CompactionRecord, now: float) ->
             stacks = [_scaled(usage.stack(), total) for usage, total in zip(usages, known, strict=True)]
         say = compaction_details(record, summary, now, about, messages)
         limit = usages[0].limit if usages else None
-        return CompactionFigures(say, stacks[0], stacks[1], limit, record.before_estimated)
+        rough = record.before_estimated and not record.before_spread
+        return CompactionFigures(say, stacks[0], stacks[1], limit, rough, not record.after_spread)
 
     return await asyncio.to_thread(draw)
 
@@ -182,7 +185,7 @@ def bars_of(picture: CompactionFigures) -> list[tuple[str, Mapping[str, int], st
     """The bars of a picture: label, parts, number; none where it has nothing to draw."""
     if not picture.after:
         return []
-    made = (("before", picture.before, picture.rough), ("after", picture.after, True))
+    made = (("before", picture.before, picture.rough), ("after", picture.after, picture.guess))
     return [(label, stack, tokens(sum(stack.values()), rough)) for label, stack, rough in made]
 
 

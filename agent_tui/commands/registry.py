@@ -118,16 +118,18 @@ class Completion:
 
 
 PARTS: dict[str, tuple[str, ...]] = {
-    "Conversation": (
-        *("clear", "resume", "rename", "rewind", "fork", "handoff", "export", "copy", "picture", "queue", "jobs"),
-    ),
+    "Conversation": (*("clear", "resume", "rename", "rewind", "fork", "handoff", "export", "copy", "queue", "jobs"),),
     "Context": ("context", "compact", "tidy", "pin", "pins"),
     "Model and cost": ("model", "thinking", "usage", "budget"),
     "Project and permissions": ("permissions", "trust", "init", "mcp", "skills", "agents", "hooks", "tools"),
-    "Program": ("help", "status", "doctor", "theme", "vim", "exit"),
+    "Program": ("help", "status", "doctor", "theme", "exit"),
 }
 """The commands by the part of the help they stand in."""
-ORDER = tuple(chain.from_iterable(PARTS.values()))
+UNLISTED = ("picture", "vim")
+"""Commands that work and stand in no list: the chat leads to them by itself, or the configuration does."""
+LEADING = ("context", "compact", "model", "resume")
+"""What ``/`` alone proposes first."""
+ORDER = (*chain.from_iterable(PARTS.values()), *UNLISTED)
 """The names in the order of the help."""
 
 ELSEWHERE: Mapping[str, str] = {
@@ -201,6 +203,11 @@ def load() -> dict[str, Command]:
         COMMANDS.clear()
         COMMANDS.update(ordered)
     return COMMANDS
+
+
+def listed() -> list[Command]:
+    """The commands that lists show, in the order of the help."""
+    return [command for name, command in load().items() if name not in UNLISTED]
 
 
 def find(name: str) -> Command | None:
@@ -298,7 +305,10 @@ def complete(agent: Agent | None, line: str) -> list[Completion]:
 
 
 def _names(agent: Agent | None, typed: str) -> list[Completion]:
-    entries = [(c.name, c.aliases, c.args, c.summary) for c in load().values()]
+    # What stands in no list is proposed where it is typed whole: Enter runs nothing else then.
+    there = [c for c in load().values() if c.name not in UNLISTED or c.name == typed.lower()]
+    known = sorted(there, key=lambda c: LEADING.index(c.name) if c.name in LEADING else len(LEADING))
+    entries = [(c.name, c.aliases, c.args, c.summary) for c in known]
     if agent is not None:
         entries += [
             (one.name, (), "", one.description) for one in agent.project.user_commands() if one.name not in COMMANDS

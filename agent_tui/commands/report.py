@@ -22,13 +22,13 @@ from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import (
     duration,
     grouped,
-    interval,
     money,
     plural,
     share,
     signed,
     tenths_of,
     tokens,
+    total_text,
     whole_percent,
 )
 
@@ -123,7 +123,7 @@ class ContextReport:
         answer under way."""
         usage = self.usage
         rough = usage.approximate
-        used = interval(usage.total, usage.spread, rough)
+        used = total_text(usage)
         of = f" of {tokens(usage.window, False)} used." if usage.window else " used, unknown window."
         said = [used + of]
         if (largest := largest_kind(usage)) is not None:

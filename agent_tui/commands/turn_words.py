@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from agent_tui.context.accounting.spending import turn_figure
 from agent_tui.errors import (
     EXIT_BUDGET,
     EXIT_ERROR,
@@ -13,10 +12,12 @@ from agent_tui.errors import (
     EXIT_REFUSED,
     EXIT_STEP_LIMIT,
 )
+from agent_tui.models.context import SessionTotals
 from agent_tui.models.events import StopReason, TurnEnded
 from agent_tui.models.failure import INTERRUPTED, without_text_kept
 from agent_tui.models.messages import Message
 from agent_tui.models.steps import Step
+from agent_tui.text.numbers import duration, money, plural, tokens
 
 EXIT_BY_REASON: dict[StopReason, int] = {
     "end": EXIT_OK,
@@ -68,14 +69,35 @@ def told_by_what_follows(message: Message, step: Step) -> bool:
     return not message.parts or (failure.overflow is not None and failure.overflow.answering)
 
 
+def turn_line(bill: SessionTotals, seconds: float | None, files: int = 0) -> str:
+    """``6 s · 2.1k tokens · $0.01 · 2 files``: how long a turn took, what the model wrote, what that cost and how many
+    files its calls changed. What is nothing or unknown is left out; empty where no model was called."""
+    usage = bill.usage
+    if usage is None and not bill.cost.known:
+        return ""
+    parts = [] if seconds is None else [duration(seconds)]
+    if usage is not None and usage.output:
+        parts.append(f"{tokens(usage.output, usage.source == 'estimated')} tokens")
+    parts += [money(bill.cost)] if bill.cost.known else []
+    parts += [plural(files, "file")] if files else []
+    return " · ".join(parts)
+
+
 class TurnTexts:
-    """The texts that were told of a turn, so that its end does not repeat them."""
+    """The texts that were told of a turn, so that its end does not repeat them, and the files that it changed."""
 
     def __init__(self) -> None:
         self._texts: set[str] = set()
+        self._files: set[str] = set()
 
     def add(self, text: str) -> None:
         self._texts.add(text)
+
+    def add_message(self, message: Message) -> None:
+        """Takes note of the file that a call changed."""
+        result = message.tool_result
+        if result is not None and not result.is_error and (result.display or {}).get("kind") == "diff":
+            self._files.add(str((result.display or {}).get("path")))
 
     def step_ended(self, step: Step, message: Message) -> str | None:
         """The failure of a step, which is told now; None where there is none, or what follows tells it."""
@@ -86,15 +108,17 @@ class TurnTexts:
         self.add(step.failure.message)
         return step.failure.message
 
-    def ending(self, ended: TurnEnded, cost: bool) -> Iterator[tuple[str, str]]:
-        """Returns what is said at the end of a turn, each line with its level; the next turn begins anew. ``cost``:
-        with what the turn cost."""
-        lines = list(_ending_lines(ended, self._texts, cost))
+    def ending(self, ended: TurnEnded, seconds: float | None) -> tuple[list[tuple[str, str]], str]:
+        """Returns what is said at the end of a turn that took so long, each line with its level, and its
+        ``turn_line``; the next turn begins anew."""
+        lines = list(_ending_lines(ended, self._texts))
+        line = turn_line(ended.bill, seconds, len(self._files))
         self._texts.clear()
-        return iter(lines)
+        self._files.clear()
+        return lines, line
 
 
-def _ending_lines(ended: TurnEnded, told: Collection[str], cost: bool) -> Iterator[tuple[str, str]]:
+def _ending_lines(ended: TurnEnded, told: Collection[str]) -> Iterator[tuple[str, str]]:
     reason, failure = ended.stop_reason, ended.failure
     if reason in STOP_TEXT and failure is None:
         if STOP_TEXT[reason] not in told:
@@ -103,5 +127,3 @@ def _ending_lines(ended: TurnEnded, told: Collection[str], cost: bool) -> Iterat
         yield "error", "The turn ended with an error."
     if failure is not None and failure.message not in told:
         yield "error", failure.message
-    if cost and (figure := turn_figure(ended.bill)) is not None:
-        yield "info", figure

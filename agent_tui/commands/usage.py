@@ -28,7 +28,7 @@ from agent_tui.models.context import SessionTotals
 from agent_tui.models.session import BUDGETS
 from agent_tui.models.steps import MissCause, MissSum, Step, StepKind
 from agent_tui.text.clean import one_line
-from agent_tui.text.numbers import interval, money, plural, tenths_of, tokens, whole_percent
+from agent_tui.text.numbers import money, plural, tenths_of, tokens, total_text, whole_percent
 from agent_tui.tools.base import GENERAL
 
 if TYPE_CHECKING:
@@ -249,7 +249,7 @@ async def status(agent: Agent, args: str) -> CommandResult:
     where = "unknown window"
     if window is not None:
         part = share_words(usage.total, tenths_of(usage.total, window), usage.approximate)
-        used = interval(usage.total, usage.spread, usage.approximate)
+        used = total_text(usage)
         where = f"{used} of {tokens(window, False)} ({part})"
     if usage.window_origin.startswith("learned"):
         where += f", window {usage.window_origin}"

@@ -195,7 +195,6 @@ class UiConfig:
     tool_output: OutputForm = "short"
     reduced_motion: bool = False
     notifications: bool = True
-    turn_cost: bool = False
     vim: bool = False
     mouse: bool = True
     images: Images = "auto"

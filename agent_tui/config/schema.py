@@ -73,6 +73,7 @@ REMOVED: Mapping[str, str] = {
     "context.compact_when": "it compacts at the limit, and earlier when you run /compact",
     "models.*.cache_diagnostics": "/context cache says why the cache was missed, for every provider",
     "mcp.*.sampling": "no server can ask for calls of your model; give it a model of its own",
+    "ui.turn_cost": "every turn ends with a line of its time, tokens, cost and files",
     "ui.scrollback": "agent-tui export prints a session as Markdown, and agent-tui --resume opens it again",
     "context.native": "every model writes a summary that all models can read",
 }

@@ -237,5 +237,5 @@ def _fitted(ends: list[int], top: int, line: int, split: bool) -> list[int]:
 def fold_words(fold: Folded, times: int = 1) -> tuple[str, str, str]:
     """What happened, between which sizes, and whether it was undone, as far as it is known."""
     known = fold.before is not None and fold.after is not None
-    sizes = f" {tokens(fold.before, fold.rough)} → {tokens(fold.after, True)}" if known else ""
+    sizes = f" {tokens(fold.before, fold.rough)} → {tokens(fold.after, fold.guess)}" if known else ""
     return f"{fold.what}{f' {times} times' if times > 1 else ''}", sizes, ", undone" if fold.undone else ""

@@ -23,7 +23,7 @@ from agent_tui.models.messages import (
     without_notes,
 )
 from agent_tui.models.steps import CompactionRecord
-from agent_tui.text.numbers import plural, tokens
+from agent_tui.text.numbers import plural
 
 CLIP_MIN_CHARS = 400
 """A clipped result keeps at least this much, its notes included, so that the model sees what it was."""
@@ -112,13 +112,6 @@ def edited_words(record: CompactionRecord) -> str:
     if record.message_ids and all(id.startswith(f"{SUMMARY_ID}_") for id in record.message_ids):
         return "a note of the agent's"
     return parts_words(len(whole_ids(record)), sum(map(len, record.attachments.values())))
-
-
-def let_go_words(record: CompactionRecord) -> str:
-    """``The agent let go of 3 results · 31k tokens · /context undo``."""
-    freed = (record.before_tokens or 0) - (record.after_tokens or 0)
-    count = plural(len(record.message_ids), "result")
-    return f"The agent let go of {count} · {tokens(max(0, freed), True)} tokens · /context undo"
 
 
 def parts_words(messages: int, attachments: int) -> str:

@@ -29,10 +29,11 @@ class Folded:
     step: int
     before: int | None
     after: int | None
-    """Always an estimate; ``before`` where ``rough`` says so."""
     rough: bool = True
+    """``before`` is a guess, of which nobody knows how far off it is; ``guess``: ``after`` is."""
     undone: bool = False
     what: str = "compacted"
+    guess: bool = True
 
 
 @dataclass(slots=True, frozen=True)
@@ -152,8 +153,9 @@ class Timeline:
             created = records[0].created
             step = _steps_before(created, turns) + 1
             undone = not any(record.active for record in records)
-            rough = records[0].before_estimated
-            found.append((created, Folded(operation, step, before, after, rough, undone, _done(records))))
+            rough = records[0].before_estimated and not records[0].before_spread
+            guess = not records[-1].after_spread
+            found.append((created, Folded(operation, step, before, after, rough, undone, _done(records), guess)))
         return [fold for _, fold in sorted(found, key=lambda pair: pair[0])]
 
     def now(self, usage: ContextUsage, in_flight: int = 0) -> Column:

@@ -7,12 +7,11 @@ where it stands.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
 from typing import Literal, TypeAlias, assert_never
 
 from agent_tui.commands.edits import EDITS, edited, ids_of
-from agent_tui.commands.questions import PLAN_CHOICES, permission_choices, question_text
 from agent_tui.commands.report import ContextReport
 from agent_tui.commands.report_json import context_json
 from agent_tui.config import MODES_ELSEWHERE, PERMISSION_MODES
@@ -28,7 +27,6 @@ from agent_tui.models.events import (
     PlanPresented,
     QuestionAsked,
     QuestionClosed,
-    ServerAction,
     ServerAsked,
     StopAsked,
     Way,
@@ -36,13 +34,12 @@ from agent_tui.models.events import (
 from agent_tui.models.forms import defaults, form_schema
 from agent_tui.models.messages import AttachmentPart, Metadata, first_paragraph
 from agent_tui.records import dataclass
+from agent_tui.say.answering import Reply, deliver_now
+from agent_tui.say.asks import DECLINE, Ask, AskChoice, AskKind, ask_of
+from agent_tui.say.rules import whole_sentence
 from agent_tui.text.clean import clean_line
 from agent_tui.tools.arguments import parse_arguments
 
-WHOLE = 1_000_000
-"""Cells of a rule that an option names: who answers by an option sees no other step."""
-
-QuestionKind = Literal["permission", "plan", "choice", "stop", "server"]
 OptionKind = Literal["allow_once", "allow_always", "reject", "choice"]
 
 
@@ -71,7 +68,7 @@ class Question:
     """
 
     id: str
-    kind: QuestionKind
+    kind: AskKind
     text: str
     options: tuple[Option, ...]
     several: bool = False
@@ -204,13 +201,6 @@ ControlEvent: TypeAlias = Event | Question
 not come."""
 
 
-_TO_SERVERS: tuple[tuple[str, str, OptionKind], ...] = (
-    ("accept", "Yes", "allow_once"),
-    ("decline", "No", "reject"),
-    ("cancel", "Neither", "reject"),
-)
-
-
 class Control:
     """Does what a program asks of an agent, and tells it what happens. The mode ``bypass`` has to be said at the start:
     no request switches all questions off."""
@@ -312,16 +302,10 @@ class Control:
 
     def _heard(self, event: Event) -> None:
         match event:
-            case PermissionAsked():
-                self._ask(*self._permission(event))
+            case PermissionAsked() | QuestionAsked() | ServerAsked() | StopAsked():
+                self._put(ask_of(event))
             case PlanPresented(request_id) if request_id:
-                self._ask(*self._plan(event))
-            case QuestionAsked():
-                self._ask(*self._choice(event))
-            case ServerAsked():
-                self._ask(*self._server(event))
-            case StopAsked():
-                self._ask(*self._stop(event))
+                self._put(ask_of(event))
             case PermissionAnswered(request_id):
                 self._close(request_id)
                 self._hear(event)
@@ -358,36 +342,30 @@ class Control:
             self._open[name] = question, answer
             raise
 
-    def _permission(self, asked: PermissionAsked) -> tuple[Question, Callable[[Sequence[str], str], None]]:
-        found = permission_choices(asked, most=WHOLE)
-        choices = {choice.key: choice for choice in found if not choice.feedback}
+    def _put(self, ask: Ask) -> None:
+        """Puts a question to the caller, in the form that programs answer."""
+        by_id = dict(_options(ask))
+        question = replace(_question(ask, tuple(option for option, _ in by_id.values())), _settle=self._settle)
+        if ask.call_id:
+            question = replace(question, input=self._input_of(ask.call_id))
+        self._ask(question, lambda chosen, text: self._deliver(ask, [by_id[one][1] for one in chosen], text))
 
-        def answer(chosen: Sequence[str], text: str) -> None:
-            choice = choices[chosen[0] if chosen else "n"]
-            self._agent.permissions.answer(asked.request_id, choice.allow, choice.offer, text)
-
-        options = tuple(
-            Option(
-                choice.key,
-                choice.label,
-                ("allow_always" if choice.offer is not None else "allow_once") if choice.allow else "reject",
-                text=not choice.allow and bool(asked.call_id),
-            )
-            for choice in choices.values()
-        )
-        question = Question(
-            asked.request_id,
-            "permission",
-            asked.summary,
-            options,
-            tool=asked.tool,
-            call_id=asked.call_id,
-            input=self._input_of(asked.call_id),
-            display=asked.display,
-            reason=asked.reason,
-            _settle=self._settle,
-        )
-        return question, answer
+    def _deliver(self, ask: Ask, chosen: Sequence[AskChoice], text: str) -> None:
+        """Hands what a caller chose to the agent, as one reply; who chose nothing said no."""
+        no = next((choice for choice in ask.choices if choice.role == "no"), None)
+        choice = chosen[0] if chosen else no
+        if ask.kind == "stop":
+            self._agent.events.spawn(self._go_on(ask, chosen[0].way if chosen else None, text), "answer to a stop")
+            return
+        values: Metadata = {}
+        if ask.kind == "server":
+            choice = next((one for one in _TO_SERVERS if one in chosen), DECLINE)
+            written = parse_arguments(text) if choice.action == "accept" and ask.fields and text else {}
+            values = {**defaults(ask.fields), **written}
+        elif ask.kind == "plan" and choice is not None and choice.mode:
+            text = ""
+        marked = tuple(one.value for one in chosen if one.role == "mark")
+        deliver_now(self._agent, ask, Reply(choice, text, marked, ask.body, values, choice.offer if choice else None))
 
     def _input_of(self, call_id: str) -> Metadata:
         """The arguments of a call as the model wrote them; empty where it is not of this session."""
@@ -400,65 +378,7 @@ class Control:
                         return {}
         return {}
 
-    def _plan(self, asked: PlanPresented) -> tuple[Question, Callable[[Sequence[str], str], None]]:
-        modes = {choice.key: choice.mode for choice in PLAN_CHOICES if not (choice.feedback or choice.edit)}
-
-        def answer(chosen: Sequence[str], text: str) -> None:
-            mode = modes[chosen[0] if chosen else "n"]
-            self._agent.questions.answer_plan(asked.request_id, mode, asked.plan, "" if mode else text)
-
-        options = tuple(
-            Option(choice.key, choice.label, "allow_once" if choice.mode else "reject", text=choice.mode is None)
-            for choice in PLAN_CHOICES
-            if choice.key in modes
-        )
-        return Question(asked.request_id, "plan", asked.plan, options, _settle=self._settle), answer
-
-    def _choice(self, asked: QuestionAsked) -> tuple[Question, Callable[[Sequence[str], str], None]]:
-        names = {str(number): choice for number, choice in enumerate(asked.choices, 1)}
-
-        def answer(chosen: Sequence[str], text: str) -> None:
-            self._agent.questions.answer_question(asked.request_id, [names[one] for one in chosen], text)
-
-        options = tuple(Option(name, choice, "choice") for name, choice in names.items())
-        found = Question(asked.request_id, "choice", question_text(asked), options, asked.several, _settle=self._settle)
-        return found, answer
-
-    def _server(self, asked: ServerAsked) -> tuple[Question, Callable[[Sequence[str], str], None]]:
-        def answer(chosen: Sequence[str], text: str) -> None:
-            action: ServerAction = "accept" if "accept" in chosen else "cancel" if "cancel" in chosen else "decline"
-            values = parse_arguments(text) if action == "accept" and asked.fields and text else {}
-            self._agent.servers.answer(asked.request_id, action, {**defaults(asked.fields), **values})
-
-        options = tuple(
-            Option(name, label, kind, text=name == "accept" and bool(asked.fields)) for name, label, kind in _TO_SERVERS
-        )
-        found = Question(
-            asked.request_id,
-            "server",
-            asked.text,
-            options,
-            reason=asked.about,
-            server=asked.server,
-            schema=form_schema(asked.fields) if asked.kind == "form" else {},
-            url=asked.url,
-            _settle=self._settle,
-        )
-        return found, answer
-
-    def _stop(self, asked: StopAsked) -> tuple[Question, Callable[[Sequence[str], str], None]]:
-        ways = {way.key: way for way in asked.ways}
-
-        def answer(chosen: Sequence[str], text: str) -> None:
-            self._agent.events.spawn(self._go_on(asked, ways[chosen[0]] if chosen else None, text), "answer to a stop")
-
-        options = tuple(
-            Option(way.key, way.label, "reject" if way == STOP else "choice", bool(_asks(way)), _asks(way))
-            for way in asked.ways
-        )
-        return Question(asked.request_id, "stop", asked.question, options, _settle=self._settle), answer
-
-    async def _go_on(self, asked: StopAsked, way: Way | None, text: str) -> None:
+    async def _go_on(self, ask: Ask, way: Way | None, text: str) -> None:
         """Takes a way, once: where that leads nowhere, the turn stays as it stopped."""
         agent = self._agent
         try:
@@ -469,11 +389,51 @@ class Control:
                     return  # the turn goes on by itself
                 raise ConfigError(f"{before} is the model that the turn stopped with.")
             if way is not None:
-                await agent.stops.answer(asked.request_id, way.key, text)
+                await agent.stops.answer(ask.id, way.key, text)
         except AgentError as error:
             agent.events.publish(Notice("error", str(error), "stop"))
-        await agent.stops.answer(asked.request_id, "")
+        await agent.stops.answer(ask.id, "")
 
 
-def _asks(way: Way) -> str:
-    return "The name of a model" if way.models else way.asks
+_TO_SERVERS = (
+    AskChoice("accept", "Yes", "yes", action="accept"),
+    AskChoice("cancel", "Neither", "no", action="cancel"),
+    AskChoice("decline", "No", "no", action="decline"),
+)
+
+
+def _options(ask: Ask) -> Iterator[tuple[str, tuple[Option, AskChoice]]]:
+    """Yields the answers that a program can choose, by id: whoever answers by one sees no other step."""
+    for choice in (_TO_SERVERS[0], *_TO_SERVERS[:0:-1]) if ask.kind == "server" else ask.choices:
+        kind: OptionKind = "allow_once" if choice.role == "yes" else "reject"
+        label, takes_text, asks = choice.label, False, ""
+        match choice.role:
+            case "rule" if choice.offer is not None:
+                kind, label = "allow_always", whole_sentence(choice.offer)
+                yield choice.key, (Option(choice.key, label, kind), replace(choice, role="yes"))
+                continue
+            case "yes" | "no":
+                takes_text = choice.role == "no" and (ask.kind == "plan" or bool(ask.call_id))
+                takes_text = bool(choice.action == "accept" and ask.fields) if ask.kind == "server" else takes_text
+            case "mark":
+                kind, label = "choice", choice.value
+            case _ if choice.way is not None:
+                asks = "The name of a model" if choice.way.models else choice.way.asks
+                kind, takes_text = "reject" if choice.way == STOP else "choice", bool(asks)
+            case _:
+                continue
+        yield choice.key, (Option(choice.key, label, kind, takes_text, asks), choice)
+
+
+def _question(ask: Ask, options: tuple[Option, ...]) -> Question:
+    match ask.asked:
+        case PermissionAsked(summary=text, display=display):
+            more: Metadata = {"tool": ask.tool, "call_id": ask.call_id, "display": display, "reason": ask.why}
+        case ServerAsked(text=text, about=about, server=server, kind=kind, url=url):
+            schema = form_schema(ask.fields) if kind == "form" else {}
+            more = {"reason": about, "server": server, "schema": schema, "url": url}
+        case StopAsked(question=text):
+            more = {}
+        case _:
+            text, more = ask.body, {}
+    return Question(ask.id, ask.kind, text, options, ask.several, **more)

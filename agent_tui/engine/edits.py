@@ -302,7 +302,7 @@ class Edits:
             compaction.compact("edit", self._state.events.publish, focus, fold=wanted), "fold", RunState.COMPACTING
         )
         self._told()
-        return cancelled_text(0, False, "edit") if result is None else result.text
+        return cancelled_text("", "edit") if result is None else result.text
 
     def _commit(self, record: CompactionRecord, after: ContextUsage) -> None:
         commit_edit(self._state.runtime, record, after, self._state.events.publish)

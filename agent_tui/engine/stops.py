@@ -45,7 +45,7 @@ from agent_tui.providers.catalog import Called
 from agent_tui.providers.failure_lines import unpaid
 from agent_tui.providers.listing import nearest
 from agent_tui.text.clean import one_line
-from agent_tui.text.numbers import tokens
+from agent_tui.text.numbers import tokens, total_text
 
 LARGE = 1_000
 """Tokens of a message from which on it is proposed to be dropped."""
@@ -306,7 +306,7 @@ class Stops:
             acts[Way("d", f"Drop {self._named(message)} ({tokens(size, True)} tokens) and continue")] = drop
         acts[OTHER_MODEL] = acts[STOP] = None
         window = f" of {tokens(usage.window, False)}" if usage.window else ""
-        return f"The context is full: {tokens(usage.total, usage.approximate)}{window} tokens"
+        return f"The context is full: {total_text(usage)}{window} tokens"
 
     async def _compact(self, _: str) -> bool:
         made = len(self._state.conversation.own_records)

@@ -12,8 +12,9 @@ from typing import Any, TextIO, assert_never
 from agent_tui import __version__, terminal_output
 from agent_tui.commands.report_json import by_kind_json, compaction_json
 from agent_tui.commands.tool_words import call_label, facts_in_words
-from agent_tui.context.accounting.spending import session_totals, turn_figure
-from agent_tui.context.cuts import let_go_words
+from agent_tui.commands.turn_words import turn_line
+from agent_tui.context.accounting.spending import session_totals
+from agent_tui.context.compaction.notices import done_text
 from agent_tui.control.control import Answer, Question, Request
 from agent_tui.engine.agent import Agent
 from agent_tui.errors import OPEN_ELSEWHERE
@@ -58,7 +59,7 @@ from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.models.usage import cost_fields, counts_json, usage_json
 from agent_tui.options import STREAMS, Options
 from agent_tui.text.clean import spelled
-from agent_tui.text.numbers import duration, tokens
+from agent_tui.text.numbers import duration, interval
 from agent_tui.text.strict_json import json_or
 
 BUSY = f"This session is {OPEN_ELSEWHERE}: close it there, or copy it there with /fork, then run this again."
@@ -168,7 +169,7 @@ class Printer:
                     self._line({"type": "tool_output", "call_id": call_id, "text": text})
             case ContextEdited(record):
                 if record.by == "agent":
-                    self._narrate(text := let_go_words(record))
+                    self._narrate(text := done_text(record))
                     self._notices.append({"level": "info", "text": text, "code": "agent_edit"})
                 if self._two_way or record.by == "agent":
                     by = {"by": record.by} if record.by else {}
@@ -196,8 +197,8 @@ class Printer:
                 line = in_a_shell(failure.message, failure.way)
                 text = f"{line} Trying again in {duration(seconds)} ({attempt} of {attempts - 1})."
                 self._notice("warning", text, "retry")
-            case CompactionStarted(before, reason, estimated):
-                self._narrate(f"Compacting {tokens(before, estimated, full=True)} tokens ({reason})…")
+            case CompactionStarted(before, reason, estimated, spread):
+                self._narrate(f"Compacting {interval(before, spread, estimated)} tokens ({reason})…")
                 self._line({"type": "compaction", "phase": "start", "before_tokens": before, "reason": reason})
             case CompactionEnded(outcome, text, records, quiet):
                 if not quiet:
@@ -208,8 +209,8 @@ class Printer:
                 self._line({"type": "compaction", "phase": "end", "outcome": outcome, "text": text, **made})
             case TurnEnded(reason, failure, spent):
                 self.stop_reason, self.failure = reason, failure
-                if (figure := turn_figure(spent)) is not None:
-                    self._narrate(figure)
+                if line := turn_line(spent, None):
+                    self._narrate(line)
                 self._end_with_plan()
                 self._tell_problem()
                 if failure is not None:

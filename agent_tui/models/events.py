@@ -309,11 +309,12 @@ class RetryWaiting:
 
 @dataclass(slots=True, frozen=True)
 class CompactionStarted:
-    """``estimated``: a part of the tokens is an estimate."""
+    """``estimated``: a part of the tokens is an estimate, which may be off by ``spread``."""
 
     before_tokens: int
     reason: str
     estimated: bool = True
+    spread: int = 0
 
 
 @dataclass(slots=True, frozen=True)

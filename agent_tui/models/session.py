@@ -55,6 +55,8 @@ class SessionState:
     compaction_paused: bool = False
     """Since an undo."""
     compaction_off: bool = False
+    compaction_near: bool = False
+    """The user was told that the limit is near."""
     thinking: Effort | None = None
     """The chosen effort; None for the model's own."""
     environment: str | None = None

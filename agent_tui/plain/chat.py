@@ -13,7 +13,7 @@ from agent_tui.errors import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_RETRYABLE, Agent
 from agent_tui.models.messages import new_id
 from agent_tui.plain.commands import Commands, secret
 from agent_tui.plain.event_printer import EventPrinter
-from agent_tui.plain.questions import Asking, Edits, StopQuestion
+from agent_tui.plain.questions import Asking, AskLines, Edits
 from agent_tui.plain.reading import Reads, Want
 from agent_tui.plain.sending import PlainSender, QueueView
 from agent_tui.records import dataclass
@@ -21,8 +21,8 @@ from agent_tui.records import dataclass
 if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent
     from agent_tui.history import PromptHistory
-    from agent_tui.models.events import Way
     from agent_tui.plain.line_writer import LineWriter
+    from agent_tui.say.answering import Reply
 
 
 TWICE = 2.0
@@ -134,7 +134,8 @@ class PlainChat:
             if not is_message and self.asking.take(text) != "other":
                 self.settle()
                 return
-            if not text.startswith("/") and not isinstance(self.asking.front, StopQuestion):
+            front = self.asking.front
+            if not text.startswith("/") and not (isinstance(front, AskLines) and front.ask.kind == "stop"):
                 self.writer.say("Not an answer, so queued as a message. The question is still open.", "Note")
         if is_message:
             self.send("\n".join([*self._lines, text]).strip("\n"), is_message=True)
@@ -184,12 +185,13 @@ class PlainChat:
         self._tasks.add(task)
         task.add_done_callback(self._done)
 
-    def _go_on(self, question: StopQuestion, way: Way | None, text: str) -> None:
+    def _go_on(self, question: AskLines, reply: Reply) -> None:
         """What stopped the turn is answered; the question is put again where that could not be done."""
+        way = reply.choice.way if reply.choice is not None else None
 
         async def answer() -> None:
             stops, model = self.agent.stops, self.agent.models.spec.key
-            written = text
+            written = reply.text
             if way is not None and way.models:
                 self.asking.closed(question.request_id)
                 await self.commands.run("/model")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
 from agent_tui.commands.tool_words import (
@@ -16,8 +15,8 @@ from agent_tui.commands.tool_words import (
     shown,
 )
 from agent_tui.commands.turn_words import ASKED, LONG_TURN, TurnTexts, endings_without_words
-from agent_tui.context.accounting.spending import turn_figure, without_ways
-from agent_tui.context.cuts import let_go_words
+from agent_tui.context.accounting.spending import without_ways
+from agent_tui.context.compaction.notices import done_text
 from agent_tui.models.events import (
     LOADING,
     OWN_COMMAND,
@@ -64,11 +63,10 @@ from agent_tui.models.messages import (
     own_output,
 )
 from agent_tui.models.search import search_calls
-from agent_tui.plain.forms import ServerQuestion
 from agent_tui.plain.line_writer import LEVELS, ProgressTicker, spoken
 from agent_tui.records import dataclass
 from agent_tui.text.clean import drawable_output, one_line, program_output, spelled
-from agent_tui.text.numbers import age, duration, interval, money, plural, tokens
+from agent_tui.text.numbers import age, duration, interval, plural, tokens, total_text
 from agent_tui.tools.arguments import call_summary
 
 if TYPE_CHECKING:
@@ -278,20 +276,13 @@ class EventPrinter:
                     writer.quote(program_output(text), indent="  ")
             case PermissionAsked():
                 self._asked.add(event.call_id)
-                self._asking.permission(agent, event)
+                self._asking.ask(agent, event)
             case PermissionAnswered(request_id, _) | QuestionClosed(request_id):
                 self._asking.closed(request_id)
             case PlanPresented("", plan):
                 writer.quote(f"the plan (nobody can approve it here):\n{spelled(plan)}", "Note")
-            case PlanPresented():
-                self._asking.plan(agent, event)
-            case QuestionAsked():
-                self._asking.question(agent, event)
-            case ServerAsked():
-                answer = partial(agent.servers.answer, event.request_id)
-                self._asking.put_back(ServerQuestion(event, writer, answer))
-            case StopAsked():
-                self._asking.stop(event)
+            case PlanPresented() | QuestionAsked() | ServerAsked() | StopAsked():
+                self._asking.ask(agent, event)
             case ContextChanged(usage, in_flight):
                 if not in_flight:
                     self._foretell(usage)
@@ -300,15 +291,16 @@ class EventPrinter:
             case RetryWaiting(seconds, attempt, attempts, failure):
                 again = f"Retrying in {duration(seconds)}, {attempt} of {attempts - 1}."
                 writer.quote(f"{failure.message} {again}", "Warning")
-            case CompactionStarted(before, _, estimated):
-                writer.say(f"compacting {tokens(before, estimated, full=True)} tokens…", "Note")
+            case CompactionStarted(before, _, estimated, spread):
+                writer.say(f"compacting {interval(before, spread, estimated)} tokens…", "Note")
                 self._ticker.begin("Compacting")
             case CompactionEnded(outcome, text, records, quiet):
                 self._told.add(text)
                 if text and not quiet:
-                    shown = outcome == "done" and any(record.summary_id for record in records)
-                    more = ". /compact show has its messages and summary." if shown else ""
-                    writer.say(f"{text}{more}", _COMPACTION.get(outcome, "Note"))
+                    more = " · /compact show" if any(record.summary_id for record in records) else ""
+                    writer.say(
+                        f"{text.removeprefix('Compacted ').rstrip('.')}{more}.", _COMPACTION.get(outcome, "Note")
+                    )
             case Notice(level, text, code):
                 self._told.add(text)
                 if code in ASKED and self._asking.asks_stops:
@@ -320,7 +312,7 @@ class EventPrinter:
                 if (paused := self._queue.paused_words()) and not told:
                     writer.remark(paused, "Note")
             case ContextEdited(record) if record.by == "agent":
-                writer.say(f"{let_go_words(record)}.", "Note")
+                writer.say(f"{done_text(record)}.", "Note")
             case SessionChanged() | JobsChanged() | MessagesWithdrawn() | ContextEdited():
                 pass  # their notices and the queue tell it
             case TurnEnded():
@@ -358,6 +350,7 @@ class EventPrinter:
     # A turn
 
     def _message(self, message: Message) -> None:
+        self._told.add_message(message)
         if (result := message.tool_result) is not None:
             label = self._calls.get(result.call_id, result.name)
             self.results.append((label, result))
@@ -411,16 +404,14 @@ class EventPrinter:
             writer.quote(agent.conversation.path[-1].reasoning, "Thought")
         if event.stop_reason == "interrupted":
             writer.say("Interrupted.")
-        for level, text in self._told.ending(event, cost=False):
+        lines, line = self._told.ending(event, lasted)
+        for level, text in lines:
             if event.stop_reason != "interrupted":
                 writer.say(text, LEVELS[level])
         usage = agent.context.usage()
-        used = interval(usage.total, usage.spread, usage.approximate)
-        said = [f"context {used} of {tokens(usage.window, False)} tokens" if usage.window else f"context {used} tokens"]
-        if agent.settings.ui.turn_cost and (figure := turn_figure(event.bill)) is not None:
-            said.insert(0, figure)
-        elif usage.session.cost.known:
-            said.append(f"{money(usage.session.cost)} so far")
+        used = total_text(usage)
+        of = f"context {used} of {tokens(usage.window, False)} tokens" if usage.window else f"context {used} tokens"
+        said = [*filter(None, [line.replace(" · ", ", ")]), of]
         writer.say(", ".join(said) + ".", "Done" if event.stop_reason == "end" else "Stopped")
         if lasted >= LONG_TURN and event.stop_reason != "interrupted":
             self._calls_user()

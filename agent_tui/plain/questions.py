@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
-from agent_tui.commands.questions import (
-    PLAN_CHOICES,
-    PermissionChoice,
-    PermissionDialog,
-    question_text,
-)
 from agent_tui.commands.tool_words import change_lines
 from agent_tui.errors import AgentError
-from agent_tui.models.events import PermissionAsked, PlanPresented, QuestionAsked, StopAsked, Way
+from agent_tui.models.events import ServerAsked
 from agent_tui.models.messages import new_id
 from agent_tui.records import dataclass
+from agent_tui.say.answering import Answering, Reply, Step, deliver_now
+from agent_tui.say.asks import Ask, AskChoice, Asked, ask_of, attach_ask
 from agent_tui.text.clean import spelled
 from agent_tui.text.numbers import lines_in, plural
 
 if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent
-    from agent_tui.models.events import ApprovedMode, RuleOffer
+    from agent_tui.models.forms import FormField
     from agent_tui.plain.line_writer import LineWriter
 
 
@@ -87,9 +83,7 @@ class PlainQuestion:
         text = line.strip()
         if self._writing:
             self._writing = False
-            if text:
-                self.words(text)
-            return "answered" if text else "again"
+            return self.words(text) if text else "again"
         if not text:
             return "again"
         if text.lower() == "m" and self.body.count("\n") >= BODY_LINES:
@@ -120,7 +114,7 @@ class PlainQuestion:
         """A row was chosen."""
         raise NotImplementedError
 
-    def words(self, text: str) -> None:
+    def words(self, text: str) -> Taken:
         """Takes what was written instead of choosing."""
         raise NotImplementedError
 
@@ -129,192 +123,185 @@ class PlainQuestion:
         raise NotImplementedError
 
 
-class PermissionQuestion(PlainQuestion):
-    """May this call be made? What was not said to its end is allowed by the second of two equal answers."""
+_FORM = (
+    AskChoice("y", "Fill in the form", "edit"),
+    AskChoice("s", "Send it", "yes", action="accept"),
+    AskChoice("a", "Fill it in again", "edit"),
+    AskChoice("n", "No", "no", action="decline"),
+    AskChoice("c", "Neither: cancel", "no", action="cancel"),
+)
+_ADDRESS = AskChoice("y", "Yes: open the address yourself, now or later", "yes", action="accept")
+_DECLINE = AskChoice("", "Decline to answer", "no")
 
-    words_prompt = "Say what to do instead"
-
-    def __init__(
-        self, asked: PermissionAsked, writer: LineWriter, answer: Callable[[bool, RuleOffer | None, str], None]
-    ) -> None:
-        self._dialog = PermissionDialog(asked)
-        self._display = asked.display or {}
-        body = spelled(str(self._display.get("text") or "")).expandtabs(4).rstrip("\n")
-        if self._display.get("kind") == "diff":
-            body = "\n".join(change_lines(body))
-        super().__init__(asked.request_id, writer, _rows(self._dialog.choices), body)
-        self._asked = asked
-        self._call = body
-        self._answer = answer
-
-    def put(self) -> None:
-        asked = self._asked
-        self.rows, self._all_said = _rows(self._dialog.choices), False
-        self.body = self._dialog.text if self._dialog.offer is not None else self._call
-        if self._dialog.offer is not None:
-            self.writer.quote(self._dialog.title, "Question")
-            super().put()
-            return
-        subject = asked.summary.removeprefix(f"{asked.tool} ")
-        self.writer.quote(spelled(f"{asked.tool} {subject}", line=True), "Permission needed")
-        if asked.reason:
-            self.writer.quote(spelled(asked.reason, line=True), "Reason")
-        what = {"diff": "The change", "command": "The command"}.get(str(self._display.get("kind")), "In full")
-        if self.body:
-            self.writer.say(f"{what}, {plural(lines_in(self.body), 'line')}:")
-        super().put()
-
-    def choose(self, at: int) -> Taken:
-        choice = self._dialog.choices[at]
-        if choice.feedback:
-            return self.ask_for_words()
-        if answer := self._dialog.choose(choice, not self.unsaid):
-            self._answer(answer.allow, answer.offer, "")
-            return "answered"
-        if not self._dialog.warned(choice):
-            return "step"
-        if not self._dialog.call_unseen:
-            unseen = "the end: m shows it"
-        else:
-            unseen = "the end of the rules (m shows it) and of the call" if self.unsaid else "the end of the call"
-        self.writer.say(f"you have not seen {unseen}, {choice.key} again allows.", "Note")
-        return "again"
-
-    def words(self, text: str) -> None:
-        self._answer(False, None, text)
-
-    def give_up(self) -> None:
-        self._answer(False, None, "")
+Edit: TypeAlias = Callable[[str, Callable[[str], None]], None]
+"""Lets the user change a plan, and calls back with what became of it."""
 
 
-def _rows(choices: Sequence[PermissionChoice]) -> list[tuple[str, str]]:
-    return [(choice.label, choice.key) for choice in choices]
+class AskLines(PlainQuestion):
+    """A question of the agent's as lines. A form is filled in field by field and sent once it was shown whole; a line
+    that is no number answers the model in other words, where it asks; a stop is open until it could be answered."""
 
+    def __init__(self, ask: Ask, writer: LineWriter, reply: Callable[[Reply], None], edit: Edit | None = None) -> None:
+        self.ask = ask
+        self.answering = Answering(ask)
+        self._reply, self._edit = reply, edit
+        self._filling: int | None = None
+        """The field that is being filled in."""
+        self._shown = False
+        super().__init__(ask.id, writer, [])
+        self._set_rows()
 
-class PlanQuestion(PlainQuestion):
-    """Is the plan to be carried out? ``edit`` lets the user change it and calls back with what became of it."""
-
-    words_prompt = "Say what to plan instead"
-
-    def __init__(
-        self,
-        asked: PlanPresented,
-        writer: LineWriter,
-        answer: Callable[[ApprovedMode | None, str, str], None],
-        edit: Callable[[str, Callable[[str], None]], None],
-    ) -> None:
-        super().__init__(asked.request_id, writer, [(c.label, c.key) for c in PLAN_CHOICES])
-        self._plan = asked.plan
-        self._answer = answer
-        self._edit = edit
-
-    def put(self) -> None:
-        self.body = spelled(self._plan).rstrip("\n")
-        count = self.body.count("\n") + 1
-        self.writer.say(f"the model has finished its plan, {plural(count, 'line')}:", "Plan")
-        super().put()
-
-    def choose(self, at: int) -> Taken:
-        choice = PLAN_CHOICES[at]
-        if choice.feedback:
-            return self.ask_for_words()
-        if choice.edit:
-            self._edit(self._plan, self._changed)
-            return "again"
-        self._answer(choice.mode, self._plan, "")
-        return "answered"
-
-    def _changed(self, plan: str) -> None:
-        if plan.strip():
-            self._plan = plan
-        self.put()
-
-    def words(self, text: str) -> None:
-        self._answer(None, self._plan, text)
-
-    def give_up(self) -> None:
-        self._answer(None, self._plan, "")
-
-
-class AskQuestion(PlainQuestion):
-    """A question that the model asks. A line that is no number is an answer in other words."""
-
-    DECLINE = "Decline to answer"
-
-    def __init__(self, asked: QuestionAsked, writer: LineWriter, answer: Callable[[Sequence[str], str], None]) -> None:
-        super().__init__(asked.request_id, writer, [(label, "") for label in (*asked.choices, self.DECLINE)])
-        self._asked = asked
-        self._answer = answer
+    @property
+    def _field(self) -> FormField | None:
+        return None if self._filling is None else self.ask.fields[self._filling]
 
     @property
     def prompt(self) -> str:
-        several = ", or several such as 1,3" if self._asked.several else ""
+        if (each := self._field) is not None:
+            now = each.shown(self.answering.values.get(each.name))
+            empty = f"an empty line keeps {spelled(now, line=True)}" if now else "" if each.required else "may be empty"
+            notes = ", ".join(note for note in (each.wants, empty) if note)
+            return f"{spelled(each.title, line=True)}{f' ({notes})' if notes else ''}: "
+        if self.ask.kind != "choice":
+            return super().prompt
+        several = ", or several such as 1,3" if self.ask.several else ""
         return f"Answer, 1 to {len(self.rows)}{several}, or in your own words: "
 
-    def put(self) -> None:
-        self.writer.quote(spelled(question_text(self._asked)), "Question")
-        self.say_rows()
-
-    def choose(self, at: int) -> Taken:
-        self._answer(self._asked.choices[at : at + 1], "")
-        return "answered"
-
-    def no_row(self, text: str) -> Taken:
-        numbers = text.replace(",", " ").split()
-        if not all(number.isdecimal() and len(number) < 6 for number in numbers):
-            self._answer((), text)
-            return "answered"
-        wanted = sorted({int(number) for number in numbers})
-        if not self._asked.several or not 1 <= wanted[0] <= wanted[-1] <= len(self._asked.choices):
-            self.writer.say(f"No choice {text}.")
-            return "again"
-        self._answer(tuple(self._asked.choices[number - 1] for number in wanted), "")
-        return "answered"
-
-    def give_up(self) -> None:
-        self._answer((), "")
-
-
-class StopQuestion(PlainQuestion):
-    """What is to be done about what stopped the turn? ``answer`` takes the way, None for none, and what was written for
-    it; the question is open until that could be done."""
-
-    def __init__(
-        self, asked: StopAsked, writer: LineWriter, answer: Callable[[StopQuestion, Way | None, str], None]
-    ) -> None:
-        super().__init__(asked.request_id, writer, [(way.label, way.key) for way in asked.ways])
-        self._asked = asked
-        self._answer = answer
-        self._way = asked.ways[0]
+    def _set_rows(self) -> None:
+        """The choices as lines: a form has those that fill it in and send it, not its fields."""
+        ask, choices = self.ask, self.answering.rows
+        if ask.kind == "choice":
+            choices = [*(choice for choice in ask.choices if choice.role == "mark"), _DECLINE]
+        elif isinstance(ask.asked, ServerAsked):
+            fill, send, again, *ends = _FORM
+            first = [_ADDRESS] if ask.asked.url else [fill] if ask.fields else [replace(send, key="y")]
+            choices = [*([send, again] if self._shown else first), *ends]
+        self._choices = choices
+        self.rows = [(choice.label, choice.key if choice.role != "mark" else "") for choice in choices]
 
     def put(self) -> None:
-        self.writer.quote(spelled(self._asked.question), "Question")
-        self.say_rows()
-
-    def choose(self, at: int) -> Taken:
-        self._way = self._asked.ways[at]
-        if self._way.feedback and not self._way.secret:
-            self.words_prompt = self._way.asks
-            return self.ask_for_words()
-        self._answer(self, self._way, "")
-        return "again"
+        ask, answering, writer = self.ask, self.answering, self.writer
+        self._set_rows()
+        self._all_said = False
+        body = spelled(answering.body).expandtabs(4).rstrip("\n")
+        self.body = "\n".join(change_lines(body)) if ask.body_kind == "diff" and answering.offer is None else body
+        match ask.kind:
+            case "permission" if answering.offer is None:
+                writer.quote(spelled(f"{ask.tool} {ask.subject}", line=True), "Permission needed")
+                if ask.why:
+                    writer.quote(spelled(ask.why, line=True), "Reason")
+                what = {"diff": "The change", "command": "The command"}.get(ask.body_kind, "In full")
+                if self.body:
+                    writer.say(f"{what}, {plural(lines_in(self.body), 'line')}:")
+            case "plan":
+                writer.say(f"the model has finished its plan, {plural(self.body.count(chr(10)) + 1, 'line')}:", "Plan")
+            case "choice":
+                writer.quote(self.body, "Question")
+                self.body = ""
+            case "stop":
+                writer.quote(spelled(": ".join(filter(None, [ask.title, ask.body]))), "Question")
+                self.body = ""
+            case _:
+                writer.quote(spelled(answering.title, line=True), "Question")
+        super().put()
+        if isinstance(ask.asked, ServerAsked) and ask.asked.url:
+            writer.quote(spelled(f"it leads to {ask.asked.about}", line=True), "Note")
 
     def take(self, line: str) -> Taken:
-        taken = super().take(line)
-        return "again" if taken == "answered" else taken
-
-    def no_row(self, text: str) -> Taken:
-        at = next((n for n, way in enumerate(self._asked.ways, 1) if way.secret), None)
-        if at is None or len(text) < LEAST_KEY or len(text.split()) > 1:
-            return super().no_row(text)
-        self.writer.say(f"That may be a key: it was not sent. Type {at} to enter it unseen.")
+        if (each := self._field) is None:
+            return super().take(line)
+        answering, text = self.answering, line.strip()
+        if text and not answering.fill(each, text):
+            self.writer.say(f"{spelled(answering.problem.partition(': ')[2], line=True)}.", "Note")
+        elif each.required and each.name not in answering.values:
+            self.writer.say("an answer is required here.", "Note")
+        else:
+            self._go_to((self._filling or 0) + 1)
         return "again"
 
-    def words(self, text: str) -> None:
-        self._answer(self, self._way, text)
+    def _go_to(self, at: int) -> None:
+        """The next field; after the last one all is shown."""
+        fields = self.ask.fields
+        self._filling = at if at < len(fields) else None
+        if (each := self._field) is not None:
+            if each.about:
+                self.writer.quote(spelled(each.about, line=True), "Note")
+            for number, choice in enumerate(each.choices, 1):
+                self.writer.quote(f"{number}. {spelled(choice.label, line=True)}")
+            return
+        for each in fields:
+            shown = each.shown(self.answering.values.get(each.name)) or "empty"
+            self.writer.quote(spelled(f"{each.title}: {shown}", line=True), indent="  ")
+        self._shown = True
+        self._set_rows()
+        self.say_rows()
+
+    def choose(self, at: int) -> Taken:
+        row = self._choices[at]
+        if row is _DECLINE:
+            return self._came(row, Reply())
+        if row.role == "edit" and self.ask.fields:
+            self._go_to(0)
+            return "again"
+        if row.role == "mark":
+            return self._came(row, Reply(row, chosen=(row.value,)))
+        return self._came(row, self.answering.choose(row, not self.unsaid))
+
+    def _came(self, row: AskChoice, came: Reply | Step) -> Taken:
+        match came:
+            case Reply():
+                self._reply(came)
+                return "again" if self.ask.kind == "stop" else "answered"
+            case "words" if row.way is not None and row.way.secret:
+                self.answering.writing = None
+                self._reply(Reply(row))  # it is read where nobody sees it
+            case "words":
+                asks = self.ask.words_for
+                self.words_prompt = row.way.asks if row.way is not None else f"Say {asks[0].lower()}{asks[1:]}"
+                return self.ask_for_words()
+            case "edit" if self._edit is not None:
+                self._edit(self.answering.plan, self._changed)
+            case "step":
+                return "step"
+            case "unseen":
+                self.writer.say(f"you have not seen {self._unseen}, {row.key} again allows.", "Note")
+            case _ if self.answering.problem:
+                self.writer.say(self.answering.problem, "Note")
+        return "again"
+
+    @property
+    def _unseen(self) -> str:
+        if not self.answering.call_unseen:
+            return "the end: m shows it"
+        return "the end of the rules (m shows it) and of the call" if self.unsaid else "the end of the call"
+
+    def _changed(self, plan: str) -> None:
+        self.answering.edited(plan)
+        self.put()
+
+    def no_row(self, text: str) -> Taken:
+        ask, numbers = self.ask, text.replace(",", " ").split()
+        if ask.kind == "stop":
+            at = next((n for n, choice in enumerate(ask.choices, 1) if choice.way and choice.way.secret), None)
+            if at is not None and len(text) >= LEAST_KEY and len(text.split()) == 1:
+                self.writer.say(f"That may be a key: it was not sent. Type {at} to enter it unseen.")
+                return "again"
+        if ask.kind != "choice":
+            return super().no_row(text)
+        if not all(number.isdecimal() and len(number) < 6 for number in numbers):
+            return self._came(_DECLINE, Reply(text=text))
+        wanted = sorted({int(number) for number in numbers})
+        if not ask.several or not 1 <= wanted[0] <= wanted[-1] < len(self._choices):
+            self.writer.say(f"No choice {text}.")
+            return "again"
+        return self._came(_DECLINE, Reply(chosen=tuple(self._choices[number - 1].value for number in wanted)))
+
+    def words(self, text: str) -> Taken:
+        row = self.answering.writing or _DECLINE
+        return self._came(row, self.answering.say(text))
 
     def give_up(self) -> None:
-        self._answer(self, None, "")
+        self._reply(Reply(plan=self.answering.plan))
 
 
 class Pick(PlainQuestion):
@@ -382,7 +369,7 @@ class Asking:
     """Called when another one is in front."""
     _calls_user: Callable[[], None]
     """Called when the agent asks."""
-    _answers: Callable[[StopQuestion, Way | None, str], None] | None = None
+    _answers: Callable[[AskLines, Reply], None] | None = None
     """Takes the answer to what stopped a turn; without it that is not asked."""
     _open: list[PlainQuestion] = field(default_factory=list)
     _own: set[str] = field(default_factory=set)
@@ -394,37 +381,34 @@ class Asking:
     def front(self) -> PlainQuestion | None:
         return self._open[0] if self._open else None
 
-    def permission(self, agent: Agent, asked: PermissionAsked) -> None:
-        self._ask(PermissionQuestion(asked, self._writer, partial(agent.permissions.answer, asked.request_id)))
+    def ask(self, agent: Agent, asked: Asked) -> None:
+        """Puts a question of the agent's."""
+        ask = ask_of(asked)
+        if ask.kind != "stop":
+            self._ask(AskLines(ask, self._writer, partial(deliver_now, agent, ask), self._edit_plan))
+        elif self._answers is not None:
+            lines = AskLines(ask, self._writer, lambda reply: answers(lines, reply))
+            answers = self._answers
+            self._ask(lines)
 
-    def plan(self, agent: Agent, asked: PlanPresented) -> None:
-        def edit(text: str, then: Callable[[str], None]) -> None:
-            async def run() -> None:
-                try:
-                    changed = await self._edits(text, "plan.md")
-                except AgentError as error:
-                    self._writer.quote(str(error), "Error")
-                else:
-                    then(text if changed is None else changed)
-                self._changed()
+    def _edit_plan(self, text: str, then: Callable[[str], None]) -> None:
+        async def run() -> None:
+            try:
+                changed = await self._edits(text, "plan.md")
+            except AgentError as error:
+                self._writer.quote(str(error), "Error")
+            else:
+                then(text if changed is None else changed)
+            self._changed()
 
-            task = asyncio.create_task(run(), name="edit plan")
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-
-        self._ask(PlanQuestion(asked, self._writer, partial(agent.questions.answer_plan, asked.request_id), edit))
-
-    def question(self, agent: Agent, asked: QuestionAsked) -> None:
-        self._ask(AskQuestion(asked, self._writer, partial(agent.questions.answer_question, asked.request_id)))
+        task = asyncio.create_task(run(), name="edit plan")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     @property
     def asks_stops(self) -> bool:
         """Whether what stops a turn is asked about."""
         return self._answers is not None
-
-    def stop(self, asked: StopAsked) -> None:
-        if self._answers is not None:
-            self.put_back(StopQuestion(asked, self._writer, self._answers))
 
     def put_back(self, question: PlainQuestion) -> None:
         """Puts a question, or one that was closed to make room for another, again."""
@@ -438,10 +422,7 @@ class Asking:
     async def may_attach(self, path: Path) -> bool:
         """Asks whether a file outside the project may go with a message."""
         answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        reason = "it is outside the project, and attachments are sent to the model"
-        whole = {"kind": "text", "text": spelled(str(path), line=True)}
-        asked = PermissionAsked(new_id("ask"), "", "attaching", path.name, whole, reason=reason)
-        question = PermissionQuestion(asked, self._writer, lambda allow, _, __: answer.set_result(allow))
+        question = AskLines(attach_ask(path), self._writer, lambda reply: answer.set_result(reply.allows))
         return await self._answered(question, answer)
 
     async def _answered(self, question: PlainQuestion, answer: asyncio.Future[T]) -> T:

@@ -27,13 +27,32 @@ def tokens(count: int | None, approximate: bool, *, full: bool = False) -> str:
 
 
 def interval(count: int, spread: int, approximate: bool, *, full: bool = False) -> str:
-    """A count of tokens and by how much it may differ from the truth: ``45.2k ± 0.9k``, ``full``: ``45,200 ± 900``. As
-    ``tokens`` writes it where the spread would be rounded to nothing."""
+    """A count of tokens and by how much it may differ from the truth: ``45.2k ± 0.9k``, ``full``: ``45,200 ± 900``;
+    without that where it would be rounded to nothing. ``~`` stands only before what is a guess: ``approximate``, and
+    nobody knows by how much."""
     if full or abs(count) < 1_000:
         return f"{grouped(count)} ± {grouped(spread)}" if spread else tokens(count, approximate, full=full)
     size, unit = (1_000, "k") if abs(count) < 999_950 else (1_000_000, "M")
-    around = tokens(spread, False) if spread >= size else f"{spread / size:.1f}{unit}"
-    return tokens(count, approximate) if around.startswith("0.0") else f"{tokens(count, False)} ± {around}"
+    around = tokens(spread, False) if spread >= size else f"{spread / size:.1f}".removesuffix(".0") + unit
+    if around == f"0{unit}":
+        return tokens(count, approximate and not spread)
+    return f"{tokens(count, False)} ± {around}"
+
+
+class UncertainTotal(Protocol):
+    """A number of tokens that knows how sure it is."""
+
+    @property
+    def total(self) -> int: ...
+    @property
+    def spread(self) -> int: ...
+    @property
+    def approximate(self) -> bool: ...
+
+
+def total_text(of: UncertainTotal, *, full: bool = False) -> str:
+    """Returns the total as all faces write it: ``interval``."""
+    return interval(of.total, of.spread, of.approximate, full=full)
 
 
 def grouped(number: int) -> str:

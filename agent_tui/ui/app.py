@@ -94,6 +94,7 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
     #transcript, #room { height: 1fr; background: $background; }
     .-airy #transcript, .-airy #room { margin: 0 0 1 0; }
     .-airy.-asks #transcript { margin: 0; }
+    .-asks Prompt { border-left: outer $line; background: $background; }
     Input:focus { background-tint: $foreground 0%; }
     Input > .input--placeholder, Input > .input--suggestion { color: $faint; }
     Input:ansi > .input--placeholder { text-style: none; }

@@ -87,7 +87,7 @@ async def test_the_options_of_a_question_are_once_or_rules_for_all_of_it(cli: Cl
             async for _event in session.send("go"):
                 pass
     lasting = [each.label for each in asked[0].options if each.kind == "allow_always"]
-    assert lasting and all("bash(touch *) and bash(rm -rf gone)" in label for label in lasting)
+    assert lasting and all("bash(touch *), bash(rm -rf gone)" in label for label in lasting)
     assert {each.id: each.kind for each in asked[0].options}[option] == kind
     assert len(asked) == (2 if option == "y" else 1) and (cli.project / "made").exists()
 

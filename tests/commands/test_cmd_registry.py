@@ -70,6 +70,9 @@ def test_completion_of_names_aliases_and_arguments(tmp_path: Path) -> None:
     words = [word for command in registry.load().values() for word in (command.name, *command.aliases)]
     assert [registry.complete(agent, f"/{word}")[0].insert.rstrip() for word in words] == [f"/{w}" for w in words]
     assert [c.label for c in registry.complete(agent, "/thinking m")] == ["medium"]
+    names = [c.label.split()[0] for c in registry.complete(agent, "/")]
+    assert names[:4] == ["/context", "/compact", "/model", "/resume"]
+    assert not {"/vim", "/picture"} & {*names, *(c.label.split()[0] for c in registry.complete(agent, "/vi"))}
     assert registry.complete(agent, "/nothing x") == []
 
 

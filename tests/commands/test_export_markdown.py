@@ -189,7 +189,7 @@ def test_a_session_reads_as_one_document_without_bookkeeping() -> None:
     ]
     assert "<summary>✗ bash make test · 2 errors · 1.4 s</summary>\n\n`````\n2 errors\n````\nin a fence\n`````" in text
     assert "```diff\n@@ -1,2 +1,2 @@" in text
-    assert "> **Compacted** 2 messages summarised · 90k → 12k ± 0.4k tokens" in text
+    assert "> **Compacted 90k → 12k ± 0.4k**" in text
     assert "> **Rewound to here** 2 messages left behind, beginning with “Not like this”" in text
     assert "*The server closed the connection.*" in text
     assert "The context rose from 10k to 90k over 5 steps, compacted once, and is 20k now." in text

@@ -62,7 +62,7 @@ def test_what_is_the_users_alone_to_say_is_refused_of_a_project(own: str) -> Non
     for value in values:
         assert refusal(keys, only or value).startswith("only your own configuration may set ")
         assert refusal([*keys, "more", 0], only or value).startswith("only your own configuration may set ")
-    assert refusal(["permissions", "mode"], "auto") == refusal(["ui", "turn_cost"], False) == ""
+    assert refusal(["permissions", "mode"], "auto") == refusal(["ui", "notifications"], False) == ""
 
 
 @pytest.mark.parametrize("table", SECRET_BESIDE_ADDRESS)

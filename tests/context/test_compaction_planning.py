@@ -10,7 +10,6 @@ from agent_tui.context.compaction.plan import records_of
 from agent_tui.context.cuts import CLIP_MIN_CHARS, plan_clips
 from agent_tui.models.messages import CLEARED_RESULT, AttachmentPart, TextPart
 from agent_tui.models.steps import CompactionRecord
-from agent_tui.models.usage import Cost
 from agent_tui.text.numbers import duration, money, tokens
 from tests.support.compaction_world import World, assert_valid, model_info, sent_text, words
 from tests.support.every import every
@@ -331,13 +330,18 @@ def test_texts() -> None:
     record = CompactionRecord(
         "r", "o", "summary", ["m"], before_tokens=171_234, after_tokens=24_111, before_estimated=False
     )
-    text = done_text(replace(record, after_spread=912), kept=6, seconds=8.2, cost=Cost(0.021))
-    assert text == "171.2k → 24.1k ± 0.9k · kept 6 messages · 8 s · $0.02 · /compact undo"
-    assert "· ≥ $0.02 ·" in done_text(record, cost=Cost(0.021, 1))
-    assert (
-        done_text(replace(record, before_tokens=20_000, after_tokens=9_000, before_estimated=True), cleared=1)
-        == "~20k → ~9k · cleared 1 old tool result · /compact undo"
+    text = done_text(replace(record, after_spread=912))
+    assert text == "Compacted 171.2k → 24.1k ± 0.9k · /compact undo"
+    assert done_text(replace(record, after_spread=12)).startswith("Compacted 171.2k → 24.1k · "), "sure enough"
+    told = done_text(replace(record, left_out=3), "the model said nothing")
+    assert told == (
+        "Compacted 171.2k → ~24.1k · left out 3 old messages · the model said nothing; summarised without the model"
+        " · /compact undo"
     )
+    rough = replace(record, kind="prune", before_tokens=20_000, after_tokens=9_000, before_estimated=True)
+    assert done_text(rough) == "Compacted ~20k → ~9k · cleared 1 old tool result · /compact undo"
+    assert done_text(replace(record, reason="edit")) == "Folded 1 message, 171.2k → ~24.1k · /context undo"
+    assert done_text(replace(record, by="agent")).startswith("The agent compacted 171.2k")
     assert [tokens(n, False) for n in (0, 999, 1_000, 168_000, 999_949, 999_950, 1_234_567)] == [
         "0",
         "999",

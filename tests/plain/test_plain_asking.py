@@ -7,17 +7,19 @@ import io
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from agent_tui.engine.agent import Agent
 from agent_tui.errors import StoreError
 from agent_tui.models.events import StopAsked, Way
 from agent_tui.models.session import SessionHit
 from agent_tui.plain.commands import found_by
 from agent_tui.plain.line_writer import LineWriter
-from agent_tui.plain.questions import Asking, StopQuestion
+from agent_tui.plain.questions import Asking, AskLines
 from agent_tui.plain.run import look_now_and_then
+from agent_tui.say.answering import Reply
 from agent_tui.store.search import SearchReader
 from tests.support.waiting import PATIENCE
 
@@ -58,14 +60,14 @@ def test_what_stopped_a_turn_is_asked_in_lines_until_it_is_settled() -> None:
         "r", "The budget is reached", (Way("o", "Another amount…", asks="An amount"), key, Way("n", "Stop"))
     )
     asking = Asking(LineWriter(out), unedited, nothing, nothing, nothing)
-    asking.stop(asked)
+    asking.ask(cast(Agent, None), asked)
     assert asking.front is None and not out.getvalue(), "a script is not asked"
 
-    def answers(question: StopQuestion, way: Way | None, text: str) -> None:
-        taken.append((way.key if way is not None else "", text))
+    def answers(question: AskLines, reply: Reply) -> None:
+        taken.append((reply.choice.key if reply.choice is not None else "", reply.text))
 
     asking = Asking(LineWriter(out), unedited, nothing, nothing, nothing, answers)
-    asking.stop(asked)
+    asking.ask(cast(Agent, None), asked)
     for line in ("1", "", "o", "0.50", "s", "no"):
         assert asking.take(line) == "again"
     assert taken == [("o", "0.50"), ("s", ""), ("n", "")]
@@ -102,7 +104,7 @@ async def test_a_search_that_nobody_waits_for_ends() -> None:
 
 
 async def test_a_look_that_fails_is_not_the_last_one() -> None:
-    class Agent:
+    class Looker:
         busy = False
         looks = 0
 
@@ -113,7 +115,7 @@ async def test_a_look_that_fails_is_not_the_last_one() -> None:
             looking.cancel()
             return True
 
-    agent = Agent()
+    agent = Looker()
     looking = asyncio.create_task(look_now_and_then(lambda: agent.busy, agent.refresh_context, 0.0))
     with pytest.raises(asyncio.CancelledError):
         await looking

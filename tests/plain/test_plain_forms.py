@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from agent_tui.models.events import ServerAction, ServerAsked
-from agent_tui.plain.forms import ServerQuestion
 from agent_tui.plain.line_writer import LineWriter
+from agent_tui.plain.questions import AskLines
+from agent_tui.say.answering import Reply
+from agent_tui.say.asks import ask_of
 from tests.support.showcase import form
 
 pytestmark = pytest.mark.quick
@@ -23,10 +25,12 @@ class Asked:
     def __init__(self, asked: ServerAsked) -> None:
         self._out = io.StringIO()
         self.answers: list[tuple[ServerAction, dict[str, Any]]] = []
-        self.question = ServerQuestion(
-            asked, LineWriter(self._out), lambda action, values: self.answers.append((action, values))
-        )
+        self.question = AskLines(ask_of(asked), LineWriter(self._out), self._take)
         self.question.put()
+
+    def _take(self, reply: Reply) -> None:
+        action: ServerAction = (reply.choice.action or "cancel") if reply.choice is not None else "cancel"
+        self.answers.append((action, dict(reply.values or {}) if action == "accept" else {}))
 
     @property
     def said(self) -> str:

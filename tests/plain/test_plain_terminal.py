@@ -86,7 +86,12 @@ def test_a_tool_call_is_asked_about_and_its_result_told(talk: Talks, tmp_path: P
         chat.hears("agent-tui, plain mode, by --plain.", "You: ")
         chat.says("make notes", "Agent: I write it.", "Permission needed: write notes.txt")
         chat.hears(
-            "+ one", "+ two", "1. Yes, this once", "2. Always allow", "No, and say what to do instead", "Answer, 1 to"
+            "+ one",
+            "+ two",
+            "1. Yes, write it",
+            "2. Yes, and don't ask again",
+            "No, and say what to do instead",
+            "Answer, 1 to",
         )
         chat.says("1", "Tool write notes.txt: 2 lines added, 0 removed", "Agent: It is written.", "Done: ", "You: ")
         chat.says("/exit", "Resume with: agent-tui --plain -r ses_")

@@ -119,7 +119,7 @@ async def answers_a_question(tab: Tab, made: Path) -> None:
     """The keys of a question answer it, and the command runs."""
     await tab.type("make a file")
     await tab.enter()
-    await tab.until(lambda: "Allow bash?" in tab.text and "touch made" in tab.text)
+    await tab.until(lambda: "Run this command?" in tab.text and "touch made" in tab.text)
     # What is pressed before anybody can have seen it is typing; this is as long as the program thinks that takes.
     await tab.value(f"new Promise(seen => setTimeout(seen, {2_000 * PAUSE}))")
     await tab.press("y", 89, "y")

@@ -23,6 +23,7 @@ FULL = SessionState(
     compaction_failures=3,
     compaction_paused=True,
     compaction_off=True,
+    compaction_near=True,
     thinking="high",
     environment="Linux\x00",
     budget={"session": 5.0, "day": None},

@@ -151,6 +151,14 @@ def long_question(lines: int = 60) -> PermissionAsked:
     )
 
 
+def command_question() -> PermissionAsked:
+    """A permission for a command that would run outside the sandbox."""
+    command = 'git push origin main && for f in *.py; do echo "pushed $f" | tee -a log.txt; done'
+    offers = [RuleOffer(("bash(git push *)",)), RuleOffer(("network(github.com)",), "session")]
+    reason = "git push sends commits to github.com · runs outside the sandbox, with your rights"
+    return PermissionAsked("p2", "c2", "bash", command, {"kind": "command", "text": command}, offers, reason)
+
+
 def stopped(question: str, *ways: Way) -> Scene:
     """The question after a turn that stopped."""
     return publishing(StopAsked("ask_1", question, (*ways, OTHER_MODEL, STOP)))
@@ -277,6 +285,7 @@ SCENES: dict[str, Scene] = {
     "completions": completions,
     "permission": publishing(showcase.question()),
     "permission-long": publishing(long_question()),
+    "permission-command": publishing(command_question()),
     "plan": publishing(showcase.plan()),
     "stopped-budget": stopped(
         "The session's budget of $0.50 is too small: $0.42 spent, the next call may take $0.21",

@@ -12,6 +12,7 @@ from typing import Any
 from PIL import Image
 from textual.pilot import Pilot
 
+from agent_tui.context.compaction.notices import done_text
 from agent_tui.context.tidy import FIXED, READ_AGAIN, TODO, DeadWeight
 from agent_tui.models.events import (
     CompactionEnded,
@@ -125,16 +126,19 @@ async def compacting(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None
 
 
 async def compacted(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
-    """The lines of compactions: a summary, one undone, one that was not worth it, a prune, a failure."""
+    """The lines of compactions: a summary, one without a model, one undone, one that was not worth it, a prune, a
+    failure."""
     agent.store.kept["sum_2"] = replace(agent.store.kept["sum_1"], id="sum_2")
     record = CompactionRecord("cmp_2", "op_2", "summary", ["a", "b"], summary_id="sum_2")
-    done = "~171.2k → ~24.1k · kept 6 messages · 8 s · $0.02 · /compact undo"
-    agent.publish(CompactionEnded("done", done, [record]))
-    agent.publish(CompactionEnded("undone", "The compaction is undone: 84.2k tokens again."))
-    agent.publish(CompactionEnded("not_worth_it", "Not compacted: it would free ~1.2k of 84.2k tokens."))
+    record.before_tokens, record.after_tokens, record.before_spread, record.after_spread = 171_200, 24_100, 400, 900
+    agent.publish(CompactionEnded("done", done_text(record), [record]))
+    agent.publish(CompactionEnded("undone", "Compaction undone 24.1k ± 0.9k → 84.2k", [replace(record, active=False)]))
+    agent.publish(CompactionEnded("not_worth_it", "Compaction not worth it: it would free ~1.2k. Nothing changed."))
     agent.publish(CompactionEnded("failed", f"Compaction failed: {OVERLOADED.message} Nothing was changed."))
+    cut = replace(record, id="cmp_4", left_out=12, summary_id=None)
+    agent.publish(CompactionEnded("done", done_text(cut, "the summary was empty"), [cut]))
     prune = CompactionRecord("cmp_3", "op_3", "prune", ["x"], before_tokens=84_200, after_tokens=60_000)
-    agent.publish(CompactionEnded("done", "Cleared 1 old tool result: 84.2k → ~60k", [prune]))
+    agent.publish(CompactionEnded("done", done_text(prune), [prune]))
 
 
 async def notices(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:

@@ -112,6 +112,10 @@ def faults(source: str) -> Iterator[tuple[int, str]]:
                 for text, number in pairwise(values)
             ):
                 yield node.lineno, "money is written here"
+            case ast.Call(
+                func=ast.Name(id="tokens"), args=[ast.Attribute(attr="total"), ast.Attribute(attr="approximate")]
+            ):
+                yield node.lineno, "a total is written without how sure it is"
             case ast.IfExp(body=ast.Constant(value=one), orelse=ast.Constant(value=other)) if {one, other} == {"", "s"}:
                 yield node.lineno, "a plural is made here"
             case ast.GeneratorExp() | ast.ListComp() if any(
@@ -145,6 +149,7 @@ def test_text_and_numbers_are_written_in_one_place() -> None:
         'x = f"${cost}"',
         'x = f"the next input is {usage.total:,} tokens"',
         'x = f"~{tokens(call.read, False)}"',
+        "x = tokens(usage.total, usage.approximate)",
         'x = f"{n} line{"s" if n != 1 else ""}"'.replace('"s"', "'s'").replace('""', "''"),
         'x = "".join(c for c in text if c.isprintable())',
     ],

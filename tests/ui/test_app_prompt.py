@@ -63,6 +63,17 @@ async def test_what_a_command_does_has_room_before_what_it_takes(tmp_path: Path)
             assert "/compact …" in row or "undo" in row, "arguments are whole or left out"
 
 
+async def test_the_menu_shows_as_many_rows_as_fit_and_says_which_one_it_is_at(tmp_path: Path) -> None:
+    async with running(tmp_path, size=(80, 24)) as run:
+        await run.pilot.press("/")
+        await run.until(lambda: run.app.completions.open)
+        many = len(run.app.completions.proposals)
+        await run.until(lambda: f" 1/{many}" in run.shown())
+        assert run.app.completions.size.height == 16 and "/context" in run.shown().split("/compact")[0]
+        await run.pilot.press("up")
+        await run.until(lambda: f" {many}/{many}" in run.shown() or f" 1/{many}" in run.shown())
+
+
 @pytest.mark.slow
 async def test_tab_leaves_a_blank_behind_every_command(tmp_path: Path) -> None:
     async with running(tmp_path) as run:

@@ -86,9 +86,9 @@ async def test_several_permissions_come_one_after_the_other_and_close_with_their
         await run.until(lambda: run.app.chat.questions.panel is not None and run.app.chat.questions.panel.has_focus)
         run.clock.now += 1
         await run.answer("y")
-        await run.until(lambda: run.app.chat.questions.panel and run.app.chat.questions.panel.asked.request_id == "r2")
+        await run.until(lambda: run.app.chat.questions.panel and run.app.chat.questions.panel.ask.id == "r2")
         run.agent.publish(PermissionAnswered("r2", False))
-        await run.until(lambda: not run.app.view.screen.query("PermissionPanel"))
+        await run.until(lambda: not run.app.view.screen.query("QuestionPanel"))
 
 
 async def test_permission_choices_are_visible_at_any_size(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ async def test_permission_choices_are_visible_at_any_size(tmp_path: Path) -> Non
         for size in ((80, 24), (60, 16), (20, 5), (200, 50)):
             await run.pilot.resize_terminal(*size)
             await run.pilot.pause()
-            assert any(word in run.shown().lower() for word in ("yes, this once", "y yes")), size
+            assert any(word in run.shown().lower() for word in ("yes, run it", "y yes")), size
 
 
 @pytest.mark.quick
@@ -307,16 +307,13 @@ async def test_every_pattern_has_a_key_of_its_own(tmp_path: Path) -> None:
         run.agent.publish(
             _asked("edit(a)", "edit(b)", "edit(c)", "edit(d)", kind="diff", text="-a\n+b", added=1, removed=1)
         )
-        await run.until(lambda: "edit(c)" in run.shown())
+        await run.until(lambda: "changes to c" in run.shown())
         shown = run.shown()
-        assert "Allow edit?  long.py  +1 −1" in shown
+        assert "Make this change?  long.py  +1 −1" in shown
         # A choice is remembered as it is named, and names nothing that it does not remember.
-        assert [line.split("Always allow ")[1].split(" in ")[0] for line in shown.splitlines() if "Always" in line] == [
-            "edit(a)",
-            "edit(b)",
-            "edit(c)",
-        ]
-        assert "edit(d)" not in shown and " more" not in shown
+        rows = [line.split(" again for ")[1] for line in shown.splitlines() if " again for " in line]
+        assert [row.split(" in ")[0] for row in rows] == ["changes to a", "changes to b", "changes to c"]
+        assert "changes to d" not in shown and " more" not in shown
         run.clock.now += 1
         await run.answer("4", "enter")
         await run.until(lambda: run.agent.called("answer_permission"))

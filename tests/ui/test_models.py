@@ -12,7 +12,7 @@ from agent_tui.engine.model_list import ModelChoice, ModelGroup
 from agent_tui.models.requests import ModelSpec
 from agent_tui.ui.screens.key import KeyScreen
 from agent_tui.ui.screens.models import ModelPicker
-from agent_tui.ui.widgets.question import WholeInput
+from agent_tui.ui.widgets.answers import WholeInput
 from tests.support.app import running
 from tests.support.fake_agent import FakeAgent, no_keyring
 from tests.support.forms import one_of

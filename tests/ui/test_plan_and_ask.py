@@ -34,7 +34,7 @@ def question(several: bool = False, choices: tuple[str, ...] = ("red", "green", 
     return QuestionAsked("q1", "Which colour?", choices, several)
 
 
-def panel(run: Running) -> QuestionPanel[Any]:
+def panel(run: Running) -> QuestionPanel:
     found = run.app.chat.questions.panel
     assert found is not None
     return found
@@ -61,7 +61,7 @@ async def answered(run: Running, asked: Event, keys: Iterable[str], by: str) -> 
 @pytest.mark.quick
 async def test_a_plan_is_approved_with_one_key(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
-        for key, mode in (("y", "ask"), ("e", "accept-edits"), ("a", "auto"), ("enter", "ask")):
+        for key, mode in (("e", "accept-edits"), ("enter", "ask")):
             assert await answered(run, plan(), [key], "answer_plan") == [("p1", mode, PLAN, "")], key
 
 
@@ -107,9 +107,7 @@ async def test_a_plan_is_declined(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         for keys, words in (
             (["f", *"tests", "enter"], "tests"),
-            (["n"], ""),
-            (["escape"], ""),
-            (["f", "escape", "n"], ""),
+            (["f", "escape", "escape"], ""),
         ):
             assert await answered(run, plan(), keys, "answer_plan") == [("p1", None, PLAN, words)], keys
 
@@ -137,11 +135,8 @@ async def test_typing_is_no_answer(tmp_path: Path, asked: PlanPresented | Questi
 async def test_one_choice_is_taken(tmp_path: Path) -> None:
     cases: list[tuple[list[str], tuple[str, ...], str]] = [
         (["2"], ("green",), ""),
-        (["enter"], ("red",), ""),
         (["down", "down", "enter"], ("blue",), ""),
-        (["o", *"pink", "enter"], (), "pink"),
         (["o", "enter", *"x", "enter"], (), "x"),
-        (["escape"], (), ""),
     ]
     async with running(tmp_path) as run:
         for keys, chosen, text in cases:
@@ -151,12 +146,8 @@ async def test_one_choice_is_taken(tmp_path: Path) -> None:
 @pytest.mark.quick
 async def test_several_are_marked_and_sent(tmp_path: Path) -> None:
     cases: list[tuple[list[str], tuple[str, ...], str]] = [
-        (["1", "3", "enter"], ("red", "blue"), ""),
         (["space", "down", "space", "space", "s"], ("red",), ""),
-        (["down", "enter"], ("green",), ""),
-        (["s", "2", "s"], ("green",), ""),
         (["3", "o", *"dark", "enter"], ("blue",), "dark"),
-        (["1", "escape"], (), ""),
     ]
     async with running(tmp_path) as run:
         for keys, chosen, text in cases:
@@ -190,7 +181,7 @@ async def test_foreign_text_is_only_drawn(tmp_path: Path) -> None:
         await run.until(lambda: run.agent.called("answer_plan"))
         assert run.agent.called("answer_plan") == [("p1", "ask", HOSTILE, "")]
         run.agent.publish(QuestionAsked("q1", HOSTILE, (HOSTILE, "b")))
-        await run.until(lambda: run.app.view.screen.query("AskPanel"))
+        await run.until(lambda: run.app.view.screen.query("QuestionPanel"))
         await run.until(lambda: "[bold]x[/bold]" in run.shown() and "The model asks" in run.shown())
         for control in ("\x1b", "\x07", "\x9b", "\u202e"):
             assert control not in run.shown()
@@ -203,9 +194,9 @@ async def test_a_plan_goes_away_when_it_is_closed_and_not_with_any_turn(tmp_path
         run.agent.turns.busy = False
         run.agent.publish(TurnEnded("interrupted"))
         await run.pilot.pause()
-        assert run.app.view.screen.query("PlanPanel")
+        assert run.app.view.screen.query("QuestionPanel")
         run.agent.publish(QuestionClosed("p1"))
-        await run.until(lambda: not run.app.view.screen.query("PlanPanel"))
+        await run.until(lambda: not run.app.view.screen.query("QuestionPanel"))
         assert not run.agent.called("answer_plan") and run.app.prompt.has_focus
 
 

@@ -119,12 +119,24 @@ async def test_a_question_does_not_take_the_focus_from_someone_typing(tmp_path: 
         assert not run.agent.called("answer_permission")
 
 
+async def test_the_prompt_says_who_has_the_keys_while_a_question_stands(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        await shown(run, question())
+        assert "The question above comes first" in run.shown()
+        await run.pilot.press("tab")
+        await run.until(lambda: "A message for later" in run.shown() and "Tab to answer" in run.shown())
+        await run.pilot.press("tab")
+        await run.until(lambda: "The question above comes first" in run.shown())
+        await closed(run, question())
+        await run.until(lambda: "Ask anything" in run.shown())
+
+
 async def test_where_a_command_would_run_is_not_cut_off(tmp_path: Path) -> None:
     reason = "what rm removes is only known at run time · runs outside the sandbox"
     async with running(tmp_path, size=(60, 20)) as run:
         await shown(run, question(reason=reason))
         await run.until(lambda: "runs outside the sandbox" in run.shown())
-        assert "only known at run time" in run.shown() and "Yes, this once" in run.shown()
+        assert "only known at run time" in run.shown() and "Yes, run it" in run.shown()
 
 
 @pytest.mark.quick
@@ -148,7 +160,7 @@ async def test_an_answer_is_not_one_to_the_next_question_as_well(tmp_path: Path)
         await run.answer("y")
         for _ in range(2):
             run.app.post_message(events.Key("y", "y"))
-        await run.until(lambda: run.app.chat.questions.panel and run.app.chat.questions.panel.asked.request_id == "r2")
+        await run.until(lambda: run.app.chat.questions.panel and run.app.chat.questions.panel.ask.id == "r2")
         await run.until(lambda: run.app.prompt.text == "yy")
         assert [call[0] for call in run.agent.called("answer_permission")] == ["r1"]
 
@@ -221,7 +233,7 @@ async def test_the_lines_of_a_pattern_and_a_path_are_not_joined(tmp_path: Path) 
     asked = question(tool="edit", summary="edit a\nb", display=None, offers=[RuleOffer(("bash(a\n\tb)",))])
     async with running(tmp_path) as run:
         await shown(run, asked)
-        assert "a␊b" in run.shown() and "bash(a␊␉b)" in run.shown()
+        assert "a␊b" in run.shown() and "`a␊␉b`" in run.shown()
 
 
 @given(st.text())
@@ -324,9 +336,9 @@ async def test_what_may_be_said_for_the_session_is_a_choice_in_words(tmp_path: P
         rules = ["edit(./**)", "edit(./src/**)", "mcp(trips.plan)"]
         offers = [RuleOffer((rule,), "session") for rule in rules]
         await shown(run, question(tool="edit", summary="edit src/a.py", offers=offers))
-        assert "Allow all edits in the project for this session" in run.shown()
-        assert "Allow edits in src for this session" in run.shown()
-        assert "Allow mcp(trips.plan) for this session" in run.shown()
+        assert "don't ask again for all edits in the project this session" in run.shown()
+        assert "don't ask again for edits in src this session" in run.shown()
+        assert "don't ask again for the tool trips.plan this session" in run.shown()
         run.clock.now += 1
         await run.answer("s")
         assert "Add this rule for this session?" in run.shown() and "edit(./**)" in run.shown()
@@ -456,7 +468,7 @@ async def test_who_went_to_the_end_is_not_asked_twice(tmp_path: Path) -> None:
             while "· PgDn" in run.shown():
                 await run.pilot.press(way)
                 await run.pilot.pause()
-            await run.until(lambda: "PgDn shows the rest" not in run.shown() and "Allow bash?" in run.shown())
+            await run.until(lambda: "PgDn shows the rest" not in run.shown() and "Run this command?" in run.shown())
             await run.pilot.press("home")
             await run.pilot.pause()
             run.clock.now += 1
@@ -489,5 +501,5 @@ async def test_where_a_call_would_run_is_never_cut(tmp_path: Path) -> None:
                 await run.pilot.resize_terminal(*size)
                 await run.pilot.pause()
                 assert WHERE in run.shown() and "make test" in run.shown(), (why, size)
-                assert "y yes" in run.shown() or "Yes, this once" in run.shown()
+                assert "y yes" in run.shown() or "Yes, run it" in run.shown()
             await closed(run, asked)

@@ -123,7 +123,7 @@ async def test_what_is_queued_is_shown_taken_back_and_sent_after_the_turn(home: 
         await chat.say("first")
         await chat.seen.next(PermissionAsked)
         # The question came while the user was typing: the keys are the next message's.
-        await chat.shows("Allow write?")
+        await chat.shows("Write this file?")
         for text in ("second", "third", "never"):
             await chat.say(text)
             await chat.seen.next(QueueChanged, newest_is(text))
@@ -178,19 +178,19 @@ async def test_a_call_runs_when_it_is_allowed_and_not_when_it_is_denied(home: Ho
         await chat.say("write it")
         asked = await chat.seen.next(PermissionAsked)
         assert asked.tool == "write"
-        await chat.shows("Allow write?", "yes.txt", "+ written", "Yes, this once", "Waiting for your permission")
+        await chat.shows("Write this file?", "yes.txt", "+ written", "Yes, write it", "Waiting for your permission")
         assert not (home.project / "yes.txt").exists()
         await chat.look()
         await chat.answer("y")
         assert (await chat.seen.next(PermissionAnswered)).allowed
         await chat.seen.next(TurnEnded)
         await chat.shows("Done.")
-        await chat.hides("Allow write?")
+        await chat.hides("Write this file?")
         assert (home.project / "yes.txt").read_text() == "written\n"
 
         await chat.say("again")
         await chat.seen.next(PermissionAsked)
-        await chat.shows("Allow write?", "no.txt")
+        await chat.shows("Write this file?", "no.txt")
         await chat.look()
         await chat.answer("n")
         assert not (await chat.seen.next(PermissionAnswered)).allowed
@@ -211,7 +211,7 @@ async def test_always_is_remembered_for_the_next_chat(home: Home) -> None:
     async with home.chat() as chat:
         await chat.say("write it")
         asked = await chat.seen.next(PermissionAsked)
-        await chat.shows("Always allow")
+        await chat.shows("don't ask again")
         await chat.look()
         await chat.answer("a", "y")
         await chat.seen.next(TurnEnded)
@@ -241,7 +241,7 @@ async def test_a_compaction_opens_to_its_messages_from_the_transcript_and_by_its
         pages = []
         for by_command in (False, True):
             await chat.shows("Compacted")
-            chat.app.transcript.focus()
+            await chat.look()
             await (chat.say("/compact show") if by_command else chat.press("enter"))
             await chat.until(lambda: isinstance(chat.app.screen, TextScreen))
             await chat.shows("No longer sent, by the ids that recall takes", "user: Never touch [bold]legacy[/bold].")

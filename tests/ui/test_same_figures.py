@@ -9,11 +9,12 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.style import Style
 
 from agent_tui.commands.bookkeeping import report_text, session_line
 from agent_tui.commands.info import Info
@@ -21,13 +22,16 @@ from agent_tui.commands.report import ContextReport, estimated, total_mark
 from agent_tui.commands.report_json import context_json
 from agent_tui.commands.usage import usage as usage_command
 from agent_tui.context.accounting.spending import expected_call, priced_call
+from agent_tui.context.compaction.notices import warning_text
+from agent_tui.engine.compaction.own_results import fill_words
 from agent_tui.models.context import ContextRow, ContextUsage, SessionTotals
 from agent_tui.models.usage import Cost, Prices, TokenUsage
-from agent_tui.text.numbers import grouped, money, share, tokens, whole_percent
+from agent_tui.text.numbers import grouped, money, share, tokens, total_text, whole_percent
 from agent_tui.ui.screens.context_head import headline
 from agent_tui.ui.screens.context_lines import flatten
 from agent_tui.ui.screens.context_rows import row_cost
 from agent_tui.ui.screens.context_screen import ContextScreen
+from agent_tui.ui.widgets.drawn_lines import context_pieces
 from tests.support.app import running
 from tests.support.every import every
 from tests.support.fake_agent import FakeAgent
@@ -181,6 +185,24 @@ def test_the_first_line_says_what_the_rows_say(seed: int, flying: int, held: str
         assert f"{part}." in first
     in_flight = headline(ContextReport(usage, in_flight=700 * flying))[0].text
     assert tokens(data["total"] + 700 * flying, False) in in_flight
+
+
+@given(st.integers(1_000, 150_000), st.integers(0, 90_000), st.booleans())
+def test_a_total_has_one_form_everywhere(total: int, spread: int, guess: bool) -> None:
+    """``5.3k ± 0.1k`` where it is uncertain, ``~`` only before a guess of which nobody knows how far off it is."""
+    usage = replace(sample_usage(), total=total, spread=spread, basis="estimated" if guess else "derived", held="")
+    form = total_text(usage)
+    assert ("~" in form) == (guess and not spread) and ("±" in form) == (spread >= 50)
+    status = "".join(text for text, _ in context_pieces(usage, 0, None, 0, cast(Any, lambda *a, **b: Style())))
+    faces = {
+        "status": status,
+        "head": headline(ContextReport(usage))[0].text,
+        "words": ContextReport(usage).in_words(),
+        "warning": warning_text(usage, None),
+        "model": fill_words(usage),
+    }
+    assert [name for name, said in faces.items() if form not in said] == []
+    assert "~" not in status or guess
 
 
 @every("read", [None, 0, 42_100, 84_200])

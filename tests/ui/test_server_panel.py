@@ -10,7 +10,8 @@ import pytest
 from agent_tui.commands import desktop
 from agent_tui.models.events import Event, QuestionClosed, ServerAsked
 from agent_tui.models.forms import Choice, FormField
-from agent_tui.ui.widgets.question import QuestionPanel, WholeInput
+from agent_tui.ui.widgets.answers import WholeInput
+from agent_tui.ui.widgets.question import QuestionPanel
 from tests.support.app import Running, running
 from tests.support.showcase import form
 
@@ -19,7 +20,7 @@ GIVEN = {"days": 3, "train": False, "seat": "window"}
 PAGE = ServerAsked("srv_1", "trips", "url", "Pay there.", url="https://pay.example.com/1", about="pay.example.com")
 
 
-def panel(run: Running) -> QuestionPanel[Any]:
+def panel(run: Running) -> QuestionPanel:
     found = run.app.chat.questions.panel
     assert found is not None
     return found
@@ -34,29 +35,16 @@ async def shown(run: Running, asked: Event) -> None:
 
 
 FILLED: list[tuple[list[str], str, dict[str, Any]]] = [
-    (["enter", *"Rome", "enter", "s"], "accept", {"city": "Rome", **GIVEN}),
     (
-        ["1", *"Rome", "enter", "enter", "backspace", "7", "enter", "s"],
+        ["1", *"Rome", "enter", "enter", "backspace", "7", "enter", "4", "down", "enter", "s"],
         "accept",
-        {**GIVEN, "city": "Rome", "days": 7},
+        {**GIVEN, "city": "Rome", "days": 7, "seat": "aisle"},
     ),
-    (["s", "enter", *"Rome", "enter", "3", "s"], "accept", {**GIVEN, "city": "Rome", "train": True}),
-    (["1", *"R", "enter", *"ome", "enter", "s"], "accept", {"city": "Rome", **GIVEN}),
-    (["1", *"Rome", "enter", "4", "down", "enter", "s"], "accept", {**GIVEN, "city": "Rome", "seat": "aisle"}),
-    (["1", *"Rome", "enter", "4", "escape", "s"], "accept", {"city": "Rome", **GIVEN}),
     (
         ["1", *"Rome", "enter", "5", "space", "down", "space", "b", "s"],
         "accept",
         {"city": "Rome", **GIVEN, "meals": ["b", "d"]},
     ),
-    (["1", *"Rome", "enter", "5", "1", "1", "b", "s"], "accept", {"city": "Rome", **GIVEN}),
-    (
-        ["1", *"Rome", "enter", "2", *["backspace"] * 3, "enter", "s"],
-        "accept",
-        {"city": "Rome", "train": False, "seat": "window"},
-    ),
-    (["n"], "decline", {}),
-    (["escape"], "cancel", {}),
     (["1", *"Rome", "escape", "escape"], "cancel", {}),
 ]
 
@@ -142,7 +130,7 @@ async def test_a_question_that_waits_no_more_goes_away(tmp_path: Path) -> None:
         await shown(run, form())
         run.agent.turns.busy = False
         run.agent.publish(QuestionClosed("srv_1"))
-        await run.until(lambda: not run.app.view.screen.query("ServerPanel"))
+        await run.until(lambda: not run.app.view.screen.query("QuestionPanel"))
         assert not run.agent.called("answer_server") and run.app.prompt.has_focus
 
 

@@ -10,8 +10,8 @@ from textual import events
 from agent_tui.models.events import StopAsked, TurnEnded
 from agent_tui.options import Options
 from agent_tui.ui.screens.models import ModelPicker
-from agent_tui.ui.widgets.panels import StopPanel
-from agent_tui.ui.widgets.question import WholeInput
+from agent_tui.ui.widgets.answers import WholeInput
+from agent_tui.ui.widgets.question import QuestionPanel
 from tests.support.forms import one_of
 from tests.support.real_app import Chat, Home, make_home
 
@@ -83,7 +83,7 @@ async def test_a_key_is_asked_for_masked_and_never_shown(home: Home) -> None:
         assert "sk secret" not in chat.screen()
         await chat.press("escape")
         await chat.look()
-        panel = chat.app.query_one(StopPanel)
+        panel = chat.app.query_one(QuestionPanel)
         panel.post_message(events.Paste("sk-one\nsk-two\n"))
         await chat.shows("•••••")
         assert panel.query_one(WholeInput).value == "sk-one sk-two" and chat.app.prompt.is_empty

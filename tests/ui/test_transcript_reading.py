@@ -132,11 +132,11 @@ async def test_reasoning_is_closed_until_it_is_opened() -> None:
         t = app.transcript
         t.load([answer("said", "m", ReasoningPart("first thought\n\nsecond"))])
         await pilot.pause()
-        assert body(t) == ["  ▸ Thought · 21 characters", "", "  said"]
+        assert body(t) == ["  ▸ Thought · ~6 tokens", "", "  said"]
         await pilot.click(t, offset=(8, 1))
         await pilot.pause()
         assert body(t) == [
-            "  ▾ Thought · 21 characters", "  │ first thought", "  │", "  │ second", "", "  said",
+            "  ▾ Thought · ~6 tokens", "  │ first thought", "  │", "  │ second", "", "  said",
         ]  # fmt: skip
         assert t.toggle_reasoning()
         await pilot.pause()
@@ -288,7 +288,7 @@ async def test_compactions_stand_where_they_happened_and_open() -> None:
         await pilot.pause()
         lines = body(t)
         at = next(k for k, line in enumerate(lines) if "Compacted" in line)
-        assert lines[at] == "── ▸ Compacted · 2 messages summarised · ~12,000 → ~3,000 tokens"
+        assert lines[at] == "── ▸ Compacted ~12k → ~3k · Enter shows what went · /compact undo ──"
         assert "question 0" in "".join(lines[:at]) and "question 1" in "".join(lines[at:])
         assert len([line for line in lines if "Compacted" in line]) == 1
         for opening in (lambda: pilot.click(t, offset=(6, screen(t).index(lines[at]))), lambda: pilot.press("enter")):
@@ -484,4 +484,4 @@ async def test_an_edit_that_was_undone_says_so(kind: Literal["drop", "restore"],
             t.load(chat(1), [shown], same=True)
             await pilot.pause()
             line = next(line for line in body(t) if title in line)
-            assert line.rstrip().endswith("1 message" if shown.active else "1 message · undone")
+            assert line.rstrip(" ─").endswith("1 message" if shown.active else "1 message · undone")

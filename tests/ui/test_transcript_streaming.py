@@ -94,7 +94,7 @@ async def test_all_parts_stream() -> None:
         t.begin_answer(Message("m", "assistant", status="streaming"))
         t.apply_delta("m", Delta(0, "reasoning", "thinking hard"))
         await pilot.pause()
-        assert "Thinking · 13 characters" in body(t)[0]
+        assert "Thinking · ~4 tokens · thinking hard" in body(t)[0]
         t.apply_delta("m", Delta(0, "reasoning", "", closed=True))
         t.apply_delta("m", Delta(1, "text", "Reading *it*"))
         t.apply_delta("m", Delta(2, "tool_call", '{"path":', call_id="c", name="read"))

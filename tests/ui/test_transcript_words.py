@@ -44,7 +44,7 @@ def test_a_thought_lasts_from_its_first_word_to_the_first_of_what_follows() -> N
 
 @pytest.mark.parametrize(
     ("seconds", "header"),
-    [(None, "Thought · 2 characters"), (0.0, "Thought · 2 characters"), (3.0, "Thought for 3 s · 2 characters")],
+    [(None, "Thought · ~1 tokens"), (0.0, "Thought · ~1 tokens"), (3.0, "Thought for 3 s · ~1 tokens")],
 )
 async def test_the_header_of_a_thought_says_how_long_it_took(seconds: float | None, header: str) -> None:
     app = Holder()

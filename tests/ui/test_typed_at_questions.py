@@ -90,10 +90,10 @@ async def test_words_answer_nothing_and_are_all_in_the_prompt(tmp_path: Path, pa
             await typed(run, letters(text), apart)
             await in_prompt(run, text)
             panel = run.app.chat.questions.panel
-            assert panel is not None and panel.asked.request_id == str(number), text
+            assert panel is not None and panel.ask.id == str(number), text
             assert not run.agent.called("answer_permission"), text
             assert panel.here is panel.choices[0], text
-            assert "Yes, this once" in run.shown(), "still the question, no rule to confirm"
+            assert "Yes, run it" in run.shown(), "still the question, no rule to confirm"
             run.agent.publish(PermissionAnswered(str(number), False))
             run.app.prompt.clear_text()
             await run.until(lambda: run.app.chat.questions.panel is None)
@@ -160,12 +160,12 @@ async def test_a_line_of_words_answers_nothing(tmp_path: Path, apart: float, par
             await shown(run, permission(str(number)))
             await typed(run, letters(text) + "|enter", apart)
             panel = run.app.chat.questions.panel
-            assert panel is not None and panel.asked.request_id == str(number), text
+            assert panel is not None and panel.ask.id == str(number), text
             assert not run.agent.called("answer_permission"), text
             if (apart < BURST or set(text) - set("jk")) and (apart < BURST or text != "a"):
                 await run.until(partial(in_prompt_or_sent, run, text))
             if text != "a":
-                assert "Yes, this once" in run.shown(), text
+                assert "Yes, run it" in run.shown(), text
             run.agent.publish(PermissionAnswered(str(number), False))
             run.app.prompt.clear_text()
             await run.until(lambda: run.app.chat.questions.panel is None)
@@ -197,10 +197,10 @@ async def test_a_lasting_rule_is_confirmed_in_a_step_of_its_own(tmp_path: Path) 
         await run.pilot.press("tab")
         run.clock.now += 2
         await run.answer("escape")
-        assert "Yes, this once" in run.shown() and not run.agent.called("answer_permission")
+        assert "Yes, run it" in run.shown() and not run.agent.called("answer_permission")
         run.clock.now += 2
         await run.answer("s", "n")
-        assert "Yes, this once" in run.shown() and not run.agent.called("answer_permission")
+        assert "Yes, run it" in run.shown() and not run.agent.called("answer_permission")
         run.clock.now += 2
         await run.pilot.press("down", "enter")
         for _ in range(20):  # held down
@@ -219,7 +219,7 @@ async def test_a_letter_belongs_to_the_question_it_was_typed_at(tmp_path: Path) 
         run.agent.publish(permission("r2"))
         await run.pilot.press("y")
         run.agent.publish(PermissionAnswered("r1", False))
-        await run.until(lambda: run.app.chat.questions.panel and run.app.chat.questions.panel.asked.request_id == "r2")
+        await run.until(lambda: run.app.chat.questions.panel and run.app.chat.questions.panel.ask.id == "r2")
         await run.until(lambda: run.app.prompt.text == "y")
         await ended(run)
         assert not run.agent.called("answer_permission")

@@ -21,8 +21,8 @@ from agent_tui.commands.tool_words import (
     shown,
 )
 from agent_tui.context.anchor import made_on
-from agent_tui.context.compaction.summary import sizes_text
-from agent_tui.context.cuts import dropped_attachments, dropped_ids, edited_words
+from agent_tui.context.compaction.summary import headline
+from agent_tui.context.cuts import dropped_attachments, dropped_ids
 from agent_tui.models.failure import INTERRUPTED
 from agent_tui.models.messages import (
     INTERRUPTED_RESULT,
@@ -294,20 +294,9 @@ class Readable:
         return events
 
     def _record(self, record: CompactionRecord) -> Event:
-        count = plural(len(record.message_ids), "message")
-        sizes = f"{sizes_text(record)} tokens" if record.after_tokens is not None else ""
-        text = ""
-        if record.kind == "drop":
-            title, what = "Dropped from the context", edited_words(record)
-        elif record.kind == "prune":
-            title, what = "Compacted", f"{plural(len(record.message_ids), 'old tool result')} cleared or cut"
-        elif record.left_out:
-            title, what = "Compacted", f"{plural(record.left_out, 'old message')} left out, no summary"
-        else:
-            title, what = "Folded" if record.reason == "edit" else "Compacted", f"{count} summarised"
-            if (summary := self.content.summaries.get(record.summary_id or "")) is not None:
-                text = self._tidy(summary_text(summary))
-        return Event(title, " · ".join(filter(None, [what, sizes])), text)
+        summary = self.content.summaries.get(record.summary_id or "")
+        text = "" if summary is None else self._tidy(summary_text(summary))
+        return Event(headline(record), "", text)
 
     def _branches(self) -> dict[str | None, list[str]]:
         """The first messages of the branches that were left, by the message of the conversation that they follow."""

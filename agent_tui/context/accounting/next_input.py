@@ -10,7 +10,7 @@ from agent_tui.models.context import Accuracy, ContextUsage, Draft
 from agent_tui.models.requests import ModelInfo
 from agent_tui.models.usage import Limits
 from agent_tui.records import dataclass
-from agent_tui.text.numbers import interval, plural, tokens
+from agent_tui.text.numbers import interval, plural, tokens, total_text
 
 RESERVE_SHARE = 0.25
 """The reserve for the answer never takes more than this share of the window, so a small window stays usable."""
@@ -107,7 +107,7 @@ def draft_warning(usage: ContextUsage, draft: Draft | None) -> str:
     if not fits_to_send(alone):
         return f"Too large to send: {size}, at most {tokens(max(0, most - usage.total + messages), False)} fit"
     if not messages or (usage.held and (usage.held != PAUSED or fits_to_send(after))):
-        what = f"{size} on top of {tokens(usage.total, usage.approximate)}"
+        what = f"{size} on top of {total_text(usage)}"
         if fits_to_send(after):
             return f"Over the limit of {limit}: {what}; run /compact to make room"
         fits = tokens(max(0, most - usage.total), False)
@@ -191,7 +191,7 @@ def why_text(usage: ContextUsage, inputs: ContextInputs) -> str:
 def _decision(usage: ContextUsage, settings: CompactionSettings) -> str:
     if usage.limit is None:
         return "No automatic compaction: unknown window."
-    total, limit = _whole(usage), tokens(usage.limit, False, full=True)
+    total, limit = total_text(usage, full=True), tokens(usage.limit, False, full=True)
     how = " without a summary, because summaries failed three times in a row" if settings.off else ""
     if not fits_to_send(usage):
         window = tokens(usage.window or 0, False, full=True)
@@ -227,22 +227,19 @@ def calculation_text(usage: ContextUsage) -> str:
     """The formula with its numbers, as it was calculated; what is estimated of it has its spread."""
     c, by = usage.calculation, usage.calculation.spreads
     if c.last_input is None:
-        return f"nothing is measured yet: system prompt, tools and messages are estimated at {_whole(usage)}"
+        total = total_text(usage, full=True)
+        return f"nothing is measured yet: system prompt, tools and messages are estimated at {total}"
     return (
         f"last input {c.last_input:,} + last output {_term(c.last_output or 0, by.last_output)}"
         f" − dropped reasoning {_term(c.dropped_reasoning, by.dropped_reasoning)}"
         f" − removed {_term(c.removed, by.removed)}"
         f" {'−' if c.fixed_delta < 0 else '+'} changed {_term(abs(c.fixed_delta), by.fixed_delta)}"
-        f" + new {_term(c.new_messages, by.new_messages)} = {_whole(usage)}"
+        f" + new {_term(c.new_messages, by.new_messages)} = {total_text(usage, full=True)}"
     )
 
 
 def _term(count: int, spread: int) -> str:
     return interval(count, spread, False, full=True)
-
-
-def _whole(usage: ContextUsage) -> str:
-    return interval(usage.total, usage.spread, usage.approximate, full=True)
 
 
 def _refusal(usage: ContextUsage) -> str:

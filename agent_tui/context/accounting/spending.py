@@ -16,7 +16,7 @@ from agent_tui.models.context import ContextUsage, KindTotals, SessionTotals
 from agent_tui.models.steps import CompactionRecord, Step, StepKind
 from agent_tui.models.usage import COUNTS, NO_COST, Cost, Prices, Rates, TokenUsage
 from agent_tui.records import dataclass
-from agent_tui.text.numbers import money, rounded_down, tokens, whole_percent
+from agent_tui.text.numbers import money, rounded_down, tokens
 
 BudgetName = Literal["run", "turn", "session", "day"]
 
@@ -348,17 +348,6 @@ def sums_of(steps: Iterable[Step]) -> Sums:
 def session_totals(steps: Iterable[Step], records: Iterable[CompactionRecord] = ()) -> SessionTotals:
     """Returns what these calls used and cost; what none of them reported stays None."""
     return sums_of(steps).totals(records)
-
-
-def turn_figure(spent: SessionTotals) -> str | None:
-    """Returns what a turn cost and how much of its input was read from the cache: ``$0.012 · 84 % cached``; None where
-    it cost nothing, or nobody knows."""
-    if not spent.cost.known:
-        return None
-    parts = [money(spent.cost)]
-    if spent.cached is not None:
-        parts.append(f"{whole_percent(*spent.cached)} cached")
-    return " · ".join(parts)
 
 
 @dataclass(slots=True)

@@ -46,7 +46,7 @@ from agent_tui.models.requests import ReplayRule, SentMessage, Target
 from agent_tui.models.rows import MESSAGES
 from agent_tui.models.steps import FixedPart, Step
 from agent_tui.records import dataclass
-from agent_tui.text.numbers import interval, largest_remainder, tenths_of, tokens
+from agent_tui.text.numbers import largest_remainder, tenths_of, tokens, total_text
 
 
 def calculate_context_usage(inputs: ContextInputs) -> ContextUsage:
@@ -402,7 +402,7 @@ def _warnings(inputs: ContextInputs, usage: ContextUsage) -> list[str]:
     if problem:
         warnings.append(problem)
     if usage.window and usage.total > usage.window:
-        total = interval(usage.total, usage.spread, usage.approximate, full=True)
+        total = total_text(usage, full=True)
         window = tokens(usage.window, False, full=True)
         warnings.append(f"The next input of {total} tokens is over the window of {window}.")
     return warnings

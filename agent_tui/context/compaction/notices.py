@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent_tui.context.accounting.lost import LostReasoning, lost_text, lost_words
+from agent_tui.context.accounting.lost import LostReasoning, lost_text
 from agent_tui.context.accounting.next_input import min_output, over_limit, room_for_answer
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.plan import (
-    UNDO,
-    UNDO_EDIT,
     CompactionFigures,
     CompactionPlan,
     records_of,
     stays_whole,
 )
 from agent_tui.context.compaction.situation import CompactionReason
-from agent_tui.context.compaction.summary import sizes_text
+from agent_tui.context.compaction.summary import headline, way_back
 from agent_tui.context.compaction.summary_plan import expected_message
 from agent_tui.context.tokens import char_tokens, round_up
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import new_id
 from agent_tui.models.steps import CompactionRecord
-from agent_tui.models.usage import Cost
-from agent_tui.text.numbers import duration, interval, money, percent, plural, tokens, whole_percent
+from agent_tui.text.numbers import percent, plural, tokens, total_text
 
 if TYPE_CHECKING:
     from agent_tui.context.compaction.price import PlanPrice
@@ -44,46 +41,10 @@ def exact_text(count: int | None) -> str:
     return f"Exact count from the provider: {plural(count, 'token')}."
 
 
-def done_text(
-    record: CompactionRecord,
-    *,
-    kept: int | None = None,
-    cleared: int = 0,
-    clipped: int = 0,
-    left_out: int = 0,
-    lost: LostReasoning | None = None,
-    problem: str | None = None,
-    seconds: float | None = None,
-    cost: Cost | None = None,
-    read: tuple[int | None, int | None] = (None, None),
-) -> str:
-    """``171.2k → 24.1k ± 0.9k · kept 6 messages · 8 s · $0.02 · /compact undo``; what does not apply
-    is left out."""
-    fold, agent = record.reason == "edit", record.by == "agent"
-    who, count = "The agent folded" if agent else "Folded", plural(len(record.message_ids), "message")
-    parts = [f"{who} {count}"] if fold else ["The agent compacted"] if agent else []
-    parts.append(sizes_text(record))
-    if problem is not None:
-        parts.append(f"{problem}; summarised without the model")
-    if left_out:
-        parts.append(f"left out {plural(left_out, 'old message')}")
-    if kept is not None:
-        parts.append(f"kept {plural(kept, 'message')}")
-    if cleared:
-        parts.append(f"cleared {plural(cleared, 'old tool result')}")
-    if clipped:
-        parts.append(f"clipped {plural(clipped, 'large tool result')}")
-    if lost is not None:
-        parts.append(f"without {lost_words(lost)}")
-    if seconds is not None:
-        parts.append(duration(seconds))
-    if cost is not None:
-        parts.append(money(cost))
-    whole, cached = read
-    if whole and cached:
-        parts.append(f"read {whole_percent(cached, whole)} from the cache")
-    parts.append(UNDO_EDIT if fold or agent else UNDO)
-    return " · ".join(parts)
+def done_text(record: CompactionRecord, problem: str | None = None) -> str:
+    """``Compacted 171.2k → 24.1k ± 0.9k · /compact undo``; ``problem`` says why no model wrote the summary."""
+    said = [f"{problem}; summarised without the model"] if problem is not None else []
+    return " · ".join([headline(record), *said, way_back(record)])
 
 
 def failed_text(reason: str, why: CompactionReason = "auto") -> str:
@@ -118,7 +79,7 @@ def too_little_why(usage: ContextUsage, gain: int, limit: int | None) -> str:
     """Why freeing ``gain`` tokens is not worth it: half a sentence. ``limit`` is what they are measured against, the
     conversation without one."""
     of = f"the limit ({tokens(limit, False)})" if limit is not None else "the conversation"
-    freed = f"only {tokens(gain, True)} of {tokens(usage.total, usage.approximate)}"
+    freed = f"only {tokens(gain, True)} of {total_text(usage)}"
     return f"it would free {freed}, less than 5 % of {of}" if gain > 0 else "it would free nothing"
 
 
@@ -127,15 +88,7 @@ def nothing_text(reason: str) -> str:
 
 
 def undone_text(before: ContextUsage, after: ContextUsage) -> str:
-    return f"Compaction undone: {_whole(before)} → {_whole(after)} tokens."
-
-
-def _total(usage: ContextUsage) -> str:
-    return interval(usage.total, usage.spread, usage.approximate)
-
-
-def _whole(usage: ContextUsage) -> str:
-    return interval(usage.total, usage.spread, usage.approximate, full=True)
+    return f"Compaction undone {total_text(before)} → {total_text(after)}"
 
 
 def _known(count: int) -> str:
@@ -146,10 +99,11 @@ def _about(count: int) -> str:
     return tokens(count, True, full=True)
 
 
-def cancelled_text(before: int, estimated: bool, why: CompactionReason = "auto") -> str:
+def cancelled_text(before: str, why: CompactionReason = "auto") -> str:
+    """``before``: the tokens that it was of, in words."""
     if why == "edit":
         return f"Fold cancelled. {UNCHANGED}"
-    return f"Compaction of {tokens(before, estimated)} cancelled. {UNCHANGED}"
+    return f"Compaction of {before} cancelled. {UNCHANGED}"
 
 
 def warning_text(usage: ContextUsage, held_back: str | None) -> str:
@@ -161,7 +115,7 @@ def warning_text(usage: ContextUsage, held_back: str | None) -> str:
         end = "it compacts before the next request."
     if held_back:
         end = f"{held_back}; run /compact to make room."
-    return f"Context at {percent(share, 0)} of the limit: {_total(usage)} of {tokens(limit, False)}; {end}"
+    return f"Context at {percent(share, 0)} of the limit: {total_text(usage)} of {tokens(limit, False)}; {end}"
 
 
 def stop_text(usage: ContextUsage, why: str, stuck: bool = False) -> str:
@@ -169,8 +123,9 @@ def stop_text(usage: ContextUsage, why: str, stuck: bool = False) -> str:
     window = usage.window or 0
     room = tokens(max(0, room_for_answer(usage) or 0), usage.approximate, full=True)
     first = "Send it in smaller parts or name a file to read" if stuck else "Run /compact to make room"
+    total = total_text(usage, full=True)
     return (
-        f"The context is full: the next input is {_whole(usage)} tokens of a window of {_known(window)}, leaving "
+        f"The context is full: the next input is {total} tokens of a window of {_known(window)}, leaving "
         f"{room} for an answer (at least {_known(min_output(window))} are needed). Not compacted: {why}. "
         f"{first}, use /model for a larger window, or /clear to start over."
     )
@@ -179,9 +134,9 @@ def stop_text(usage: ContextUsage, why: str, stuck: bool = False) -> str:
 def unsummarised_text(usage: ContextUsage, why: str) -> str:
     """Why a message is not sent: without a summary, which failed or was ended, it does not fit."""
     return (
-        f"Not sent, and nothing was left out: with {_whole(usage)} tokens of a window of {_known(usage.window or 0)} "
-        f"the conversation needs a summary first, and {why}. Send a message to try again, run /compact, or use /model "
-        "for a larger window."
+        f"Not sent, and nothing was left out: with {total_text(usage, full=True)} tokens of a window of "
+        f"{_known(usage.window or 0)} the conversation needs a summary first, and {why}. Send a message to try again, "
+        "run /compact, or use /model for a larger window."
     )
 
 
@@ -190,7 +145,7 @@ def overflow_stop_text(usage: ContextUsage, why: str, said: str) -> str:
     own words."""
     window = f" of a window of {_known(usage.window)}" if usage.window else ""
     return (
-        f"{said} The next input is {_whole(usage)} tokens{window}. "
+        f"{said} The next input is {total_text(usage, full=True)} tokens{window}. "
         f"Not compacted: {why}. "
         "Run /compact to make room, use /model for a larger window, or /clear to start over."
     )
@@ -199,15 +154,15 @@ def overflow_stop_text(usage: ContextUsage, why: str, said: str) -> str:
 def send_anyway_text(usage: ContextUsage, why: str) -> str:
     """Over the limit, or maybe too long, but there is room: the step is sent, and the user knows."""
     room = max(0, room_for_answer(usage) or 0)
-    over = f"{_total(usage)} is over the limit of {tokens(usage.limit or 0, False)}"
+    over = f"{total_text(usage)} is over the limit of {tokens(usage.limit or 0, False)}"
     if usage.total <= (usage.limit or 0):
-        over = f"{_total(usage)} may be too long for a window of {tokens(usage.window or 0, False)}"
+        over = f"{total_text(usage)} may be too long for a window of {tokens(usage.window or 0, False)}"
     return f"{over} but was not compacted: {why}. Continuing, {tokens(room, usage.approximate)} left for the answer."
 
 
 def make_room_text(usage: ContextUsage, why: str) -> str:
     """Told before a compaction that would be held back, were anything to be sent without it."""
-    return f"{why[:1].upper()}{why[1:]}, but {_total(usage)} {_no_room(usage)}: compacting anyway."
+    return f"{why[:1].upper()}{why[1:]}, but {total_text(usage)} {_no_room(usage)}: compacting anyway."
 
 
 def again_at_once_text(usage: ContextUsage) -> str:
@@ -235,7 +190,7 @@ def switch_held_back_text(usage: ContextUsage, model: str, why: str) -> str:
 
 def _does_not_fit(usage: ContextUsage, model: str) -> str:
     limit, window = tokens(usage.limit or 0, False), tokens(usage.window or 0, False)
-    return f"The conversation ({_total(usage)}) does not fit {model} (limit {limit} of {window})"
+    return f"The conversation ({total_text(usage)}) does not fit {model} (limit {limit} of {window})"
 
 
 def fold_text(plan: CompactionPlan, after: int, price: PlanPrice, lost: LostReasoning | None) -> str:
@@ -301,6 +256,6 @@ def preview_of(plan: CompactionPlan, usage: ContextUsage, price: PlanPrice | Non
     lost = lost_text(plan.lost(records, message), would=True)
     if lost:
         lines.append(lost)
-    lines.append(f"Nothing is deleted; {UNDO} undoes it.")
+    lines.append("Nothing is deleted; /compact undo undoes it.")
     after = calculate_context_usage(then).stack()
     return CompactionFigures("\n".join(lines), usage.stack(), after, plan.limit, plan.before_estimated)

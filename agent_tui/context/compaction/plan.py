@@ -22,6 +22,7 @@ from agent_tui.models.messages import (
 from agent_tui.models.requests import SentMessage
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.records import dataclass
+from agent_tui.text.numbers import total_text
 
 PROTECT_TOKENS = 40_000
 PROTECT_SHARE = 0.20
@@ -121,9 +122,6 @@ def pruned_just_now(records: Sequence[CompactionRecord], steps: Sequence[Step]) 
 
 Action: TypeAlias = Literal["prune", "summary", "not_worth_it", "nothing"]
 
-UNDO = "/compact undo"
-UNDO_EDIT = "/context undo"
-
 
 @dataclass(slots=True, frozen=True)
 class CompactionPlan:
@@ -145,6 +143,11 @@ class CompactionPlan:
     fits: bool = True
     stuck: bool = False
     folded_tokens: int | None = None
+
+    @property
+    def before_text(self) -> str:
+        """The size of what is compacted, in words."""
+        return total_text(self.now.usage)
 
     @property
     def reason(self) -> CompactionReason:
@@ -183,7 +186,8 @@ class CompactionFigures:
     after: Mapping[str, int] = field(default_factory=dict)
     limit: int | None = None
     rough: bool = True
-    """``before`` is an estimate; ``after`` always is."""
+    guess: bool = True
+    """``before`` is a guess, of which nobody knows how far off it is (``rough``), and so is ``after`` (``guess``)."""
 
 
 def stays_whole(view: Sequence[SentMessage]) -> int:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from agent_tui.context.cuts import edited_words
 from agent_tui.context.tokens import char_tokens
 from agent_tui.models.messages import (
     CONTEXT_NOTE,
@@ -101,12 +102,39 @@ def assemble(
     return "\n\n".join(blocks)
 
 
-def sizes_text(record: CompactionRecord, *, full: bool = False) -> str:
-    """``171.2k → 24.1k ± 0.9k``, ``full``: to the token; empty where a version did not store them."""
+def sizes_text(record: CompactionRecord) -> str:
+    """``171.2k → 24.1k ± 0.9k``; empty where a version did not store them."""
     if record.before_tokens is None or record.after_tokens is None:
         return ""
-    before = tokens(record.before_tokens, record.before_estimated, full=full)
-    return f"{before} → {interval(record.after_tokens, record.after_spread or 0, True, full=full)}"
+    before = interval(record.before_tokens, record.before_spread or 0, record.before_estimated)
+    return f"{before} → {interval(record.after_tokens, record.after_spread or 0, True)}"
+
+
+def headline(record: CompactionRecord) -> str:
+    """The name of a compaction, as every face has it: ``Compacted 171.2k → 24.1k ± 0.9k``, with what went where no
+    summary says it; of an edit what it did."""
+    who, sizes = "The agent " if record.by == "agent" else "", sizes_text(record)
+    if not record.compacts and record.kind == "prune":
+        freed = max(0, (record.before_tokens or 0) - (record.after_tokens or 0))
+        return f"{who}let go of {plural(len(record.message_ids), 'result')} · {tokens(freed, True)} tokens"
+    if not record.compacts:
+        verb = "Dropped" if record.kind == "drop" else "Restored"
+        return ", ".join(filter(None, [f"{verb} {edited_words(record)}", sizes]))
+    if record.reason == "edit":
+        name = f"{who}folded {plural(len(record.message_ids), 'message')},"
+    else:
+        name = f"{who}compacted"
+    went = [f"left out {plural(record.left_out, 'old message')}"] if record.left_out else []
+    if record.kind == "prune":
+        went += [f"cleared {plural(record.cleared, 'old tool result')}"] if record.cleared else []
+        went += [f"clipped {plural(record.clipped, 'large tool result')}"] if record.clipped else []
+    return " · ".join([f"{name[0].upper()}{name[1:]} {sizes}".strip(" ,"), *went])
+
+
+def way_back(record: CompactionRecord) -> str:
+    """Returns the command that undoes it."""
+    by_hand = record.reason == "edit" or record.by == "agent" or not record.compacts
+    return "/context undo" if by_hand else "/compact undo"
 
 
 def cut_message(text: str) -> str:

@@ -70,7 +70,8 @@ HeldBack: TypeAlias = Literal["setting", "paused", "tried"]
 
 @dataclass(slots=True)
 class AutoCompaction:
-    """The state of one session. ``failures``, ``paused`` and ``off`` survive a restart; the rest is per turn or step.
+    """The state of one session. ``failures``, ``paused``, ``off`` and what was warned of survive a restart; the rest
+    is per turn or step.
 
     ``auto_compact`` is the setting. ``paused``: after an undo, until ``/compact`` or until the total is below the limit
     again. ``off``: three summaries failed in a row, none is asked for by itself; a successful ``/compact`` switches
@@ -91,11 +92,18 @@ class AutoCompaction:
     @classmethod
     def from_state(cls, state: SessionState, *, auto_compact: bool) -> AutoCompaction:
         """The policy of a stored session."""
-        return cls(auto_compact, state.compaction_failures, state.compaction_paused, state.compaction_off)
+        kept = state.compaction_failures, state.compaction_paused, state.compaction_off
+        return cls(auto_compact, *kept, _warned=state.compaction_near)
 
     def kept_in(self, state: SessionState) -> SessionState:
         """A session's state with what has to survive of this."""
-        return replace(state, compaction_failures=self.failures, compaction_paused=self.paused, compaction_off=self.off)
+        return replace(
+            state,
+            compaction_failures=self.failures,
+            compaction_paused=self.paused,
+            compaction_off=self.off,
+            compaction_near=self._warned,
+        )
 
     def turn_started(self) -> None:
         self._tried = None

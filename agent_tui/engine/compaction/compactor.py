@@ -178,8 +178,9 @@ class Compactor:
         needed. Provider failures and ``cancel`` are results; only a cancellation of
         the calling task is raised, after the call has been closed."""
         if plan.action in ("prune", "summary"):
-            size = plan.before if plan.folded_tokens is None else plan.folded_tokens
-            emit(CompactionStarted(size, plan.why, plan.before_estimated))
+            fold = plan.folded_tokens
+            size, spread = (plan.before, plan.now.usage.spread) if fold is None else (fold, 0)
+            emit(CompactionStarted(size, plan.why, plan.before_estimated, spread))
         if plan.action == "nothing":
             return self._result(plan, "nothing", notices.nothing_text(plan.why), plan.why)
         if plan.stuck:
@@ -204,7 +205,7 @@ class Compactor:
         if work.cancelled():
             if not self._cancelled:
                 raise asyncio.CancelledError
-            text = notices.cancelled_text(plan.before, plan.before_estimated, plan.reason)
+            text = notices.cancelled_text(plan.before_text, plan.reason)
             return self._result(plan, "cancelled", text, "it was cancelled")
         return work.result()
 
@@ -332,18 +333,7 @@ class Compactor:
                 record.model = self._calls.steps[-1].model_key
                 record.step_id = self._calls.steps[-1].id
                 record.warm, record.input_tokens, record.cache_read = self._warm, *_read(self._calls.steps)
-        text = notices.done_text(
-            records[-1],
-            kept=len(plan.summary.kept_ids) if plan.summary is not None and not plan.summary.fold else None,
-            cleared=len(plan.pruning.cleared),
-            clipped=len(plan.pruning.clips),
-            left_out=plan.summary.left_out if plan.summary is not None else 0,
-            lost=plan.lost(records, summary),
-            problem=problem,
-            seconds=seconds if self._calls.steps else None,
-            cost=cost if self._calls.steps else None,
-            read=_read(self._calls.steps),
-        )
+        text = notices.done_text(records[-1], problem)
         result = self._result(plan, "done", text, plan.why)
         return replace(result, problem=problem, after=after.total, records=records, summary=summary)
 

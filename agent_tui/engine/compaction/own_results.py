@@ -14,7 +14,7 @@ from agent_tui.engine.runtime import Runtime
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import APPROVED, Message, recall_id
 from agent_tui.records import dataclass
-from agent_tui.text.numbers import tokens
+from agent_tui.text.numbers import tokens, total_text
 
 
 @dataclass(slots=True, frozen=True)
@@ -72,7 +72,7 @@ def kept_notes(conversation: Conversation) -> list[Message]:
 
 def fill_words(usage: ContextUsage) -> str:
     """``Context: 121k of 168k used before compaction``."""
-    used = tokens(usage.total, usage.approximate)
+    used = total_text(usage)
     if not usage.limit:
         return f"Context: {used} used"
     return f"Context: {used} of {tokens(usage.limit, False)} used{'' if usage.held else ' before compaction'}"

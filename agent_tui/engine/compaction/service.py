@@ -34,6 +34,7 @@ from agent_tui.models.events import CompactionEnded, CompactionStarted, Event, N
 from agent_tui.models.requests import Counter, ModelInfo, ModelSpec
 from agent_tui.models.session import AskedCompaction
 from agent_tui.text.clean import one_line
+from agent_tui.text.numbers import total_text
 
 log = logging.getLogger(__name__)
 
@@ -154,6 +155,7 @@ class CompactionService:
                     return text
                 case Proceed(notice):
                     warning = self.auto.warning(usage)
+                    self._save_state()
                     self._line = notice or warning  # one about the limit says how full the context is, and more
                     if self.auto.held_back() is None:
                         await self._prepare_early(usage)
@@ -250,7 +252,7 @@ class CompactionService:
         blocked = None if self._hooks is None else await self._hooks.before_compaction(reason, focus)
         plan = await self._planning.plan(inputs, usage, reason, focus, without_model, fold) if blocked is None else None
         if plan is None:
-            text = blocked or cancelled_text(usage.total, usage.approximate, reason)
+            text = blocked or cancelled_text(total_text(usage), reason)
             why = BLOCKED if blocked else "it was cancelled"
             return await self._told(CompactionResult("cancelled", reason, text, why, usage.total), emit)
         if asked is not None:
@@ -272,7 +274,7 @@ class CompactionService:
             conversation.save_if_possible()
             usage = runtime.usage()
             if isinstance(error, asyncio.CancelledError):
-                emit(CompactionEnded("cancelled", cancelled_text(usage.total, usage.approximate)))
+                emit(CompactionEnded("cancelled", cancelled_text(total_text(usage))))
             else:
                 emit(CompactionEnded("failed", "Compaction not started; nothing changed."))
             raise
@@ -359,14 +361,14 @@ class CompactionService:
             return None
         if (now := plan_of_now(plan, then)) is None:
             return None
-        emit(CompactionStarted(plan.before, plan.why, plan.before_estimated))
+        emit(CompactionStarted(plan.before, plan.why, plan.before_estimated, plan.now.usage.spread))
         self._waited_for, self._refused = True, False
         try:
             await asyncio.wait({task})
         finally:
             self._waited_for = False
         if self._refused:
-            text = cancelled_text(plan.before, plan.before_estimated)
+            text = cancelled_text(plan.before_text)
             return CompactionResult("cancelled", plan.reason, text, "it was cancelled", plan.before)
         result = _result_of(task)
         if result is None or {step.model_key for step in result.steps}.difference({writer.spec.key}):
@@ -462,7 +464,7 @@ class CompactionService:
         lost = lost_text(lost_reasoning(inputs, self._runtime.inputs()))
         notice = self.auto.undone(after)
         self._save_state()
-        emit(CompactionEnded("undone", f"{undone_text(before, after)} {lost}".rstrip(), undone))
+        emit(CompactionEnded("undone", ". ".join(filter(None, [undone_text(before, after), lost])), undone))
         if notice is not None:
             emit(notice)
         return True

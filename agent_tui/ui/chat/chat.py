@@ -17,6 +17,7 @@ from agent_tui.ui.chat.screens import Screens
 from agent_tui.ui.chat.sending import Sender
 from agent_tui.ui.chat.session import DraftCount, SessionView
 from agent_tui.ui.chat.view import AgentHolder, ChatPart, MainView
+from agent_tui.ui.keys import PAUSE
 from agent_tui.ui.prompt.widget import PromptHost
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ class Chat:
         last_words: Callable[[Agent], list[str]],
     ) -> None:
         self.holder = AgentHolder(last_words)
+        self._sent_at = -PAUSE
         self.view = view = MainView(app, self.holder, settings.ui, PromptHistory(paths.state, str(root)), clock)
         files = FileIndex(root)
         self.copying = Copying(view)
@@ -141,6 +143,7 @@ class Chat:
             self.sender.send(Written(text, []))
 
     def _sent(self, typed: Written, steer: bool) -> None:
+        self._sent_at = self.view.clock()
         self.questions.guard.sent()
         self.drafts.forget()
         self.draft_count.changed()
@@ -155,10 +158,14 @@ class Chat:
             self.view.prompt.give_back(taken)
 
     def _send_waiting(self) -> None:
-        """Enter on an empty prompt, while nothing runs or what runs was interrupted: what waits goes out."""
+        """Enter on an empty prompt, while nothing runs or what runs was interrupted: what waits goes out; else the
+        newest compaction that is in view opens, but for a second Enter at once."""
         if self.holder.agent is not None and self.holder.agent.turns.send_waiting():
             self.questions.guard.sent()
             self.view.transcript.follow_end()
+        elif self.view.furnished and (seen := self.view.transcript.newest_record):
+            if self.view.clock() - self._sent_at > PAUSE:
+                self.view.app.open_screen("compact", seen)
         else:
             self.session.face.go_on()
 

@@ -40,7 +40,7 @@ from agent_tui.models.events import (
     TurnStarted,
 )
 from agent_tui.text.clean import one_line
-from agent_tui.text.numbers import tokens
+from agent_tui.text.numbers import interval
 from agent_tui.ui.chat.face import is_demo
 from agent_tui.ui.chat.view import ChatPart
 
@@ -89,6 +89,7 @@ class Router(ChatPart):
             case MessageAdded(message):
                 session.face.leave()
                 transcript.add_message(message)
+                self._told.add_message(message)
                 if view.activity.phase:
                     view.phase("Working")
             case StepStarted(_, message):
@@ -110,7 +111,7 @@ class Router(ChatPart):
             case ToolStarted(call_id, name, summary):
                 session.face.leave()
                 transcript.tool_started(call_id, summary)
-                view.phase(f"Running {one_line(summary, 60)}", command=name == "bash")
+                view.phase(f"Running {one_line(summary, 60)}", command=name == "bash", timed=True)
             case ToolOutput(call_id, text):
                 transcript.tool_output(call_id, text)
             case PermissionAsked():
@@ -130,8 +131,9 @@ class Router(ChatPart):
                 view.activity.begin(
                     f"Retry {attempt} of {attempts - 1}", "Esc gives up", seconds=seconds, detail=failure.message
                 )
-            case CompactionStarted(before, _, estimated):
-                view.activity.begin(f"Compacting {tokens(before, estimated)}…", "Esc to cancel")
+            case CompactionStarted(before, _, estimated, spread):
+                what = f"Compacting {interval(before, spread, estimated)} tokens"
+                view.activity.begin(what, "Esc to cancel", timed=True)
             case CompactionEnded(outcome, text, records, quiet):
                 self._told.add(text)
                 session.compaction_ended(outcome, "" if quiet else text, records)
@@ -155,8 +157,9 @@ class Router(ChatPart):
             case JobsChanged(running):
                 session.jobs_changed(running)
             case TurnEnded(reason):
-                for tone, line in self._told.ending(event, view.settings.turn_cost):
-                    view.say(tone, line)
+                said, line = self._told.ending(event, view.activity.seconds)
+                for tone, text in [*said, *([("quiet", line)] if line else [])]:
+                    view.say(tone, text)
                 session.turn_ended(reason)
             case _:
                 assert_never(event)

@@ -145,14 +145,15 @@ class SessionView(ChatPart):
             view.phase("Working")
         else:
             view.activity.end()
-        level = {"failed": "error", "not_worth_it": "warning"}.get(outcome, "info")
-        summaries = _summaries(agent) if agent is not None and outcome == "done" else {}
-        made = [(record, summaries[record.summary_id]) for record in records if record.summary_id in summaries]
-        # One line for one event: what came of it is the head of the summary, where there is one.
-        for record, summary in made:
-            view.transcript.add_record(record, summary, text)
-        if text and not made:
-            view.say(level, text)
+        if outcome == "undone":
+            view.transcript.undo_records(records, text)
+        elif records:
+            summaries = _summaries(agent) if agent is not None else {}
+            # One line for one event: that of the summary where there is one.
+            record = next((record for record in records if record.summary_id), records[-1])
+            view.transcript.add_record(record, summaries.get(record.summary_id or ""), text)
+        elif text:
+            view.say({"failed": "error", "not_worth_it": "warning"}.get(outcome, "info"), text)
         self.facts_changed()
 
 

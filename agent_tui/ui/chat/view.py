@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     """Screens that are opened by name: those of commands, and those of keys alone."""
 
 ASKS = "-asks"
-"""The screen's class while a question stands above the prompt: its frame is distance enough."""
+"""The screen's class while a question stands above the prompt: its frame is distance enough, and the prompt is off."""
 
 
 class ChatApp(DrawsFrames):
@@ -198,10 +198,12 @@ class MainView:
 
     def show_question(self, panel: Widget) -> None:
         self.screen.add_class(ASKS)
+        self.prompt.stand_below(True)
         self.screen.mount(panel, before=self.activity)
 
     def question_closed(self) -> None:
         self.screen.remove_class(ASKS)
+        self.prompt.stand_below(False)
 
     def hint(self, text: str, seconds: float | None = None) -> None:
         """A short line above the prompt, gone with the next key, after ``seconds`` or once it can have been read."""
@@ -211,22 +213,24 @@ class MainView:
         """A line in the transcript that is not part of the conversation."""
         self.transcript.add_notice(level, without_keys(text, fields=False) if level in ("error", "warning") else text)
 
-    def phase(self, phase: str, *, waits: bool = False, command: bool = False) -> None:
+    def phase(self, phase: str, *, waits: bool = False, command: bool = False, timed: bool = False) -> None:
         """Sets what the line above the prompt says while the agent works, or ``waits`` for the user: that stays until
-        ``answered``. ``command``: a command runs, which may be moved into the background."""
+        ``answered``. ``command``: a command runs, which may be moved into the background; ``timed``: with a clock of
+        its own."""
         if phase != self.activity.phase and (waits or not self.activity.waits):
-            self._begin(phase, waits, command)
+            self._begin(phase, waits, command, timed)
 
     def answered(self) -> None:
         """The user is not waited for any more."""
         if self.activity.waits:
             self._begin("Working", False)
 
-    def _begin(self, phase: str, waits: bool, command: bool = False) -> None:
+    def _begin(self, phase: str, waits: bool, command: bool = False, timed: bool = False) -> None:
         # While a question is open, Enter answers it.
+        ends = "Esc declines" if waits else "Esc to interrupt"
         queues = self.app.size.width > 70 and not waits
         moves = " · Ctrl+B to background" if command else ""
-        self.activity.begin(phase, f"Esc to interrupt{moves}{' · Enter queues' if queues else ''}", waits=waits)
+        self.activity.begin(phase, f"{ends}{moves}{' · Enter queues' if queues else ''}", waits=waits, timed=timed)
 
     def begin(
         self, work: Callable[[], Coroutine[Any, Any, None]], *, group: str = "default", exclusive: bool = False

@@ -172,6 +172,8 @@ class Flow:
     """Drawn at the right end of the first line."""
     right_action: Action | None = None
     action: Action | None = None
+    ruled: str = ""
+    """The style of a rule that goes on behind its last line."""
 
     def __post_init__(self) -> None:
         # A terminal would jump where a blank is counted.
@@ -198,6 +200,8 @@ class Flow:
             self._text(line, start, end, palette, room)
             out.append(line)
         self._finish(out[0], right, edge, palette)
+        if self.ruled and (rule := width - 2 - out[-1].cells) > 0:
+            out[-1].add(f" {'─' * rule}", palette(self.ruled))
         if self.boxed:
             for line in out:
                 line.pad(edge, palette(self.fill))

@@ -10,18 +10,23 @@ from rich.cells import cell_len
 from agent_tui.completion import CompletionQuery
 from agent_tui.text.cells import fit, shorten
 from agent_tui.text.clean import one_line
-from agent_tui.ui.theme import Paint, Piece
+from agent_tui.ui.theme import Paint, Piece, width_of
 from agent_tui.ui.widgets.rows import RowList
 
 if TYPE_CHECKING:
     from agent_tui.completion import Proposal
 
 
+LEAST, ROOM = 3, 8
+"""Proposals that are shown on the lowest screen, and lines that are left for everything else."""
+
+
 class Completions(RowList, can_focus=False):
-    """Up to eight proposals at a time; hidden when there are none."""
+    """As many proposals at a time as leave room for the end of the chat, with the number of the row where there are
+    more; hidden when there are none."""
 
     DEFAULT_CSS = """
-    Completions { height: auto; max-height: 8; display: none; background: $surface; }
+    Completions { height: auto; display: none; background: $surface; }
     Completions.-open { display: block; }
     """
 
@@ -49,7 +54,7 @@ class Completions(RowList, can_focus=False):
         self._names_width = max((cell_len(one_line(p.label, 60).split(" ", 1)[0]) for p in proposals), default=0)
         self._detail_width = max((cell_len(one_line(p.detail)) for p in proposals), default=0)
         self.set_class(bool(proposals), "-open")
-        self.styles.height = min(8, len(proposals)) if proposals else 0
+        self.styles.height = min(max(LEAST, self.app.size.height - ROOM), len(proposals)) if proposals else 0
         self.set_count(len(proposals), 0)
 
     def is_marked(self, index: int) -> bool:
@@ -65,21 +70,22 @@ class Completions(RowList, can_focus=False):
     def row(self, index: int, width: int, paint: Paint) -> Sequence[Piece]:
         proposal = self.proposals[index]
         here = self.is_marked(index)
+        number = f" {index + 1}/{self.count}" if index == self.cursor and self.count > self.size.height else ""
         label = one_line(proposal.label, 400)
         mark = ("▌ " if here else "  ", paint("primary"))
         front = paint("primary" if here else "foreground", bold=here)
         if not proposal.detail:
-            return [mark, (shorten(label, width - 3), front)]
-        # What a command does says more than what it takes: the name and its description are whole first.
-        spare = max(12, self._names_width + 2, width - self._detail_width - 5)
-        room = min(self._label_width, max(12, width // 2), spare)
-        if label.startswith("/") and cell_len(label) > room:
-            label = f"{label.split(' ', 1)[0]} …"
-        return [
-            mark,
-            (fit(label, room), front),
-            ("  " + shorten(one_line(proposal.detail), max(0, width - room - 5)), paint("muted")),
-        ]
+            pieces = [mark, (shorten(label, width - 3 - len(number)), front)]
+        else:
+            # What a command does says more than what it takes: the name and its description are whole first.
+            spare = max(12, self._names_width + 2, width - self._detail_width - 5)
+            room = min(self._label_width, max(12, width // 2), spare)
+            if label.startswith("/") and cell_len(label) > room:
+                label = f"{label.split(' ', 1)[0]} …"
+            detail = shorten(one_line(proposal.detail), max(0, width - room - 5 - len(number)))
+            pieces = [mark, (fit(label, room), front), ("  " + detail, paint("muted"))]
+        gap = width - width_of(pieces) - len(number)
+        return [*pieces, (" " * gap + number, paint("faint"))] if number and gap >= 0 else pieces
 
 
 GAP_CLOSERS = frozenset(" :,;.)]}!?")

@@ -53,6 +53,9 @@ class PromptHost(NamedTuple):
     """The mode of vim's keys, with what was typed of a command; empty without them."""
 
 
+ASKED_ABOVE = "The question above comes first · Tab to write here"
+
+
 class Prompt(Guarded, TextArea, inherit_css=True):
     """The text field in which the user types. It knows nothing of sessions and hands its text to its host."""
 
@@ -112,12 +115,28 @@ class Prompt(Guarded, TextArea, inherit_css=True):
     def __init__(self, history: PromptHistory) -> None:
         self.history_file = history
         self.completer: Completer | None = None
+        self._asked = False
         self.placeholders = Placeholders()
         self.vim: VimKeys | None = None
         super().__init__(
             id="prompt", highlight_cursor_line=False, placeholder=Content(PLACEHOLDER), max_checkpoints=200
         )
         self.cursor_blink = False
+
+    def stand_below(self, asked: bool) -> None:
+        """Says, while a question stands above, that it comes first; it has the keys then, or they are in here."""
+        self._asked = asked
+        self._say_placeholder(self.has_focus)
+
+    def _say_placeholder(self, here: bool) -> None:
+        waits = "A message for later; the question above waits" if here else ASKED_ABOVE
+        self.placeholder = Content(waits if self._asked else PLACEHOLDER)
+
+    def on_focus(self) -> None:
+        self._say_placeholder(True)
+
+    def on_blur(self) -> None:
+        self._say_placeholder(False)
 
     # Text
 

@@ -13,7 +13,15 @@ from agent_tui.models.context import ContextUsage, Draft
 from agent_tui.models.rows import MESSAGES, ROW_KINDS
 from agent_tui.records import dataclass
 from agent_tui.text.clean import one_line
-from agent_tui.text.numbers import interval, largest_remainder, money, plural, tenths_of, tokens, whole_percent
+from agent_tui.text.numbers import (
+    largest_remainder,
+    money,
+    plural,
+    tenths_of,
+    tokens,
+    total_text,
+    whole_percent,
+)
 from agent_tui.ui.theme import Paint, Piece, width_of
 from agent_tui.ui.widgets.drawn_lines import Lines
 
@@ -133,7 +141,7 @@ def headline(moment: ContextReport) -> list[Said]:
     """How full it is, what fills it, and when it compacts."""
     usage, total = moment.usage, moment.usage.total + moment.in_flight
     rough = usage.approximate or moment.in_flight > 0
-    used = tokens(total, True) if moment.in_flight else interval(total, usage.spread, rough)
+    used = tokens(total, True) if moment.in_flight else total_text(usage)
     color = "error" if usage.over else "foreground"
     of = f"{used} of an unknown window"
     if usage.window:

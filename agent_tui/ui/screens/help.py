@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from textual import events
 from textual.binding import Binding, BindingType
 
-from agent_tui.commands.registry import PARTS, Command, find, load
+from agent_tui.commands.registry import PARTS, Command, find, listed, load
 from agent_tui.records import dataclass
 from agent_tui.text.cells import fit, shorten
 from agent_tui.text.search import match
@@ -213,7 +213,7 @@ def palette_entries(agent: Agent | None) -> list[HelpEntry]:
     """Commands first, then what only keys do, then the user's own commands."""
     entries = [
         HelpEntry(c.usage, c.summary, f"/{c.name}", needs_args=bool(c.args) and not c.args.startswith("["))
-        for c in load().values()
+        for c in listed()
     ]
     entries += ACTIONS
     if agent is not None:

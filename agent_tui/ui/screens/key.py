@@ -15,7 +15,7 @@ from textual.widgets import Input, Static
 from agent_tui.errors import AgentError
 from agent_tui.text.clean import one_line
 from agent_tui.ui.safety import Guarded
-from agent_tui.ui.widgets.question import WholeInput
+from agent_tui.ui.widgets.answers import WholeInput
 
 if TYPE_CHECKING:
     from textual.worker import Worker

@@ -21,7 +21,6 @@ from agent_tui.models.messages import (
 from agent_tui.models.requests import Delta
 from agent_tui.models.search import search_call, search_id, search_result
 from agent_tui.models.steps import CompactionRecord, Step
-from agent_tui.text.numbers import plural
 from agent_tui.ui.transcript.blocks import Block, GrowingBlock
 from agent_tui.ui.transcript.entry import ENDING, Entry, add_images, blocks_of, ending, shown_call, tool_block
 from agent_tui.ui.transcript.parts import FoldBlock, NoticeBlock, ReasoningBlock, TextBlock
@@ -95,7 +94,7 @@ class TranscriptContent(Pointer):
             if name:
                 last = name if name in there or entry.message is not None else last
                 place = name if name in there else place
-            elif isinstance(block, NoticeBlock) and block.key != ENDING and last == place:
+            elif isinstance(block, (NoticeBlock, FoldBlock)) and block.key != ENDING and last == place:
                 kept.setdefault(place, []).append(Entry(None, entry.blocks, chars=entry.chars, rows=entry.rows))
         return kept
 
@@ -309,6 +308,29 @@ class TranscriptContent(Pointer):
         """A compaction, opening into its summary, or an edit; ``told`` is what there is to say of it now."""
         self._new(_record(record, {} if message is None else {message.id: message}, told))
 
+    def undo_records(self, records: Sequence[CompactionRecord], told: str) -> None:
+        """Compactions hold no more: their lines say so, and a line of the same form at the end does."""
+        ids = {record.id: record for record in records}
+        for entry in self.document.entries:
+            block = entry.blocks[0] if entry.message is None and entry.blocks else None
+            if isinstance(block, FoldBlock) and block.record in ids:
+                undone = _record(ids[block.record], {}).blocks
+                assert undone and isinstance(undone[0], FoldBlock)
+                block.detail = undone[0].detail
+                self._touch(entry)
+        self._new(Entry(None, [FoldBlock("record", told, "", markdown=True, record="")]))
+
+    @property
+    def newest_record(self) -> str:
+        """The id of the compaction whose line is the last one that is in view; empty where none is."""
+        seen = {slot.cursor.entry for slot in self.slots}
+        for index in sorted(seen, reverse=True):
+            entry = self.document.entries[index]
+            block = entry.blocks[0] if entry.message is None and entry.blocks else None
+            if isinstance(block, FoldBlock) and block.record:
+                return block.record
+        return ""
+
     def show_block(self, block: Block, instead: Entry | None = None) -> Entry:
         """A block that can be taken away again, in the place of one that was."""
         entry = instead or Entry(None, [block])
@@ -405,32 +427,14 @@ def _shown(record: CompactionRecord) -> bool:
 
 
 def _record(record: CompactionRecord, summaries: Mapping[str, Message], told: str = "") -> Entry:
-    from agent_tui.context.compaction.summary import sizes_text
-    from agent_tui.context.cuts import edited_words, let_go_words
+    from agent_tui.context.compaction.summary import headline, way_back
 
-    size = f"{sizes_text(record, full=True)} tokens" if record.after_tokens is not None else ""
-    if record.kind == "prune" and not record.compacts:
-        title, _, what = let_go_words(record).partition(" · ")
-        body, size = "", ""
-    elif not record.compacts:
-        title, body = "Dropped" if record.kind == "drop" else "Restored", ""
-        what = edited_words(record)
-    elif record.kind == "prune":
-        whats = [(record.cleared, "old tool result", "Cleared"), (record.clipped, "large tool result", "Clipped")]
-        found = [(plural(n, noun), verb) for n, noun, verb in whats if n]
-        title, body = found[0][1] if found else "Cleared", ""
-        what = ", ".join(w if i == 0 else f"clipped {w}" for i, (w, _) in enumerate(found))
-    else:
-        title = "Folded" if record.reason == "edit" else "Compacted"
-        if record.by == "agent":
-            title = f"The agent {title.lower()}"
-            told = told.removeprefix(title).strip(" ·")
-        what = f"{plural(len(record.message_ids), 'message')} summarised"
-        if record.left_out:
-            title, what = "Left out", f"{plural(record.left_out, 'old message')}, no summary"
-        message = summaries.get(record.summary_id or "")
-        body = "" if message is None else summary_text(message)
-    undone = "" if record.active else "undone"
-    detail = told or " · ".join(filter(None, [what, undone, size]))
-    block = FoldBlock("record", title, body, markdown=True, is_open=False, detail=detail, record=record.id)
+    message = summaries.get(record.summary_id or "")
+    title, undo = headline(record), way_back(record)
+    # Of a compaction that is told now, what went wrong stands between its name and the way back.
+    wrong = told.removeprefix(title).removesuffix(undo).strip(" ·") if told.startswith(title) else ""
+    now = undo if record.compacts and record.active else "" if record.active else "undone"
+    detail = " · ".join(filter(None, [wrong, "Enter shows what went" if record.compacts else "", now]))
+    body = "" if message is None else summary_text(message)
+    block = FoldBlock("record", title, body, markdown=True, detail=detail, record=record.id)
     return Entry(None, [block])

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeAlias
 
+from agent_tui.context.tokens import char_tokens, round_up
 from agent_tui.text.clean import drawable
-from agent_tui.text.numbers import duration, lines_in, plural
+from agent_tui.text.numbers import duration, lines_in, plural, tokens
 from agent_tui.ui.flow.layout import Decoration, Flow
 from agent_tui.ui.flow.paint import Piece
 from agent_tui.ui.transcript.blocks import (
@@ -27,7 +28,9 @@ LEAST_SECONDS = 0.1
 Named: TypeAlias = tuple[str, str, Callable[[], str] | None]
 """What was attached: its name, and of a picture its key and what says how it is shown (nothing where it is not)."""
 PICTURE = "▣"
-_ICONS = {"info": "·", "warning": "!", "error": "✗"}
+_ICONS = {"warning": "!", "error": "✗"}
+NEWEST = 400
+"""Characters of a thought that streams of which the newest line is shown."""
 
 
 class UserBlock(Block):
@@ -122,8 +125,9 @@ class TextBlock(GrowingBlock):
 
 
 class ReasoningBlock(GrowingBlock):
-    """The model's thoughts: one line with their time and length that opens. ``seconds``: how long they took, where that
-    is known; of a block that streams the time is taken here until the stored one comes."""
+    """The model's thoughts: one line that opens, with their time and about how many tokens they are; while they stream
+    with the newest line of them. ``seconds``: how long they took, where that is known; of a block that streams the time
+    is taken here until the stored one comes."""
 
     foldable = True
 
@@ -131,6 +135,8 @@ class ReasoningBlock(GrowingBlock):
         self.key = key
         self.body = MarkdownBody(text, REASONING_MARGIN, "reasoning", complete)
         self.seconds = seconds
+        self._newest = ""
+        self._tokens: float | None = None
         self._begun = time.monotonic()
 
     def finish(self) -> None:
@@ -141,20 +147,30 @@ class ReasoningBlock(GrowingBlock):
 
     def append(self, text: str) -> None:
         self.body.append(text)
+        self._newest = (self._newest + text)[-NEWEST:]
+        if self._tokens is not None:
+            self._tokens += char_tokens(text)
 
     def pieces(self, is_open: bool) -> list[Piece]:
-        out = [Piece(partial(self._header, is_open, self.body.length), gap=1)]
+        out = [Piece(partial(self._header, is_open), gap=1)]
         if is_open and self.body.length:
             out += self.body.pieces(0)
         return out
 
-    def _header(self, is_open: bool, length: int) -> list[Flow]:
-        state = "Thought" if self.body.complete else "Thinking"
+    def _header(self, is_open: bool) -> list[Flow]:
+        state, newest = "Thought", ""
+        if not self.body.complete:
+            state = "Thinking"
+            newest = "" if is_open else drawable(self._newest.rstrip().rpartition("\n")[2]).strip()
         # What arrives all at once was thought out of sight: its time is not known.
-        if self.body.complete and self.seconds is not None and self.seconds >= LEAST_SECONDS:
+        elif self.seconds is not None and self.seconds >= LEAST_SECONDS:
             state = f"Thought for {duration(self.seconds)}"
-        size = plural(length, "character") if length else "text not shown by the provider"
-        label = f"{state} · {size}"
+        if self._tokens is None:
+            self._tokens = char_tokens(self.body.text)
+        size = (
+            f"{tokens(round_up(self._tokens), True)} tokens" if self.body.length else "text not shown by the provider"
+        )
+        label = " · ".join(filter(None, [state, size, newest]))
         first = (*MARGIN, ("▾ " if is_open else "▸ ", "muted"))
         return [Flow(label, base="reasoning", first=first, wrap="cut", action=("fold", self.key))]
 
@@ -194,7 +210,7 @@ class FoldBlock(Block):
         body: str,
         *,
         markdown: bool,
-        is_open: bool,
+        is_open: bool = False,
         detail: str = "",
         record: str | None = None,
     ) -> None:
@@ -243,7 +259,8 @@ class FoldBlock(Block):
         if self.detail:
             text += f" · {self.detail}"
             runs.append((len(text), "muted", None))
-        first: Decoration = (("── ", "rule"), (mark, style)) if rule else (*MARGIN, (mark, style))
+        first: Decoration = (("── ", style), (mark, style)) if rule else (*MARGIN, (mark, style))
         # A compaction says in its head what came of it: nothing of that is cut off.
         rest: Decoration = ((" " * 5, ""),) if rule else first
-        return [Flow(text, runs, first=first, rest=rest, wrap="word" if rule else "cut", action=action)]
+        after = style if rule else ""
+        return [Flow(text, runs, first=first, rest=rest, wrap="word" if rule else "cut", action=action, ruled=after)]

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 
 from rich.cells import cell_len, chop_cells
 
+from agent_tui.say.asks import Ask
 from agent_tui.text.clean import spelled
+from agent_tui.text.code import coloured
 from agent_tui.text.numbers import plural
 from agent_tui.ui.flow.diff import ROWS, diff_flows, shown_diff
-from agent_tui.ui.flow.layout import Line
+from agent_tui.ui.flow.layout import Flow, Line
 from agent_tui.ui.flow.palette import Palette
 from agent_tui.ui.theme import Paint, Piece
 from agent_tui.ui.widgets.drawn_lines import Lines
@@ -75,15 +78,19 @@ def pieces_of(line: str, width: int) -> list[str]:
     return pieces
 
 
-class DiffBody(Body):
-    """A change, as the transcript shows one. Of a long one only what is looked at gets its colours."""
+class FlowBody(Body):
+    """Rows of flows. Of many only those that are looked at get their colours."""
 
-    def __init__(self, text: str, path: str) -> None:
-        self._diff = shown_diff(text, path, spelled, whole=True)
+    def __init__(self, text: str, count: int) -> None:
+        self._flow_count = count
         self._starts: list[int] = [0]
         self._drawn: dict[int, list[Line]] = {}
         self._palette: Palette | None = None
         super().__init__(text)
+
+    @abstractmethod
+    def flows(self, start: int, end: int, colored: bool) -> list[Flow]:
+        """Some of the rows; without ``colored`` they are as high."""
 
     def wrap(self, width: int) -> None:
         if width == self._wrapped or width <= 0:
@@ -91,8 +98,8 @@ class DiffBody(Body):
         self._wrapped = width
         self._drawn.clear()
         heights = [
-            sum(flow.height(width) for flow in diff_flows(self._diff, start, start + ROWS, (), colored=False))
-            for start in range(0, len(self._diff.lines), ROWS)
+            sum(flow.height(width) for flow in self.flows(start, start + ROWS, False))
+            for start in range(0, self._flow_count, ROWS)
         ]
         self._starts = list(accumulate(heights, initial=0))
         self.set_count(self._starts[-1])
@@ -103,11 +110,54 @@ class DiffBody(Body):
             self._drawn.clear()
         part = bisect_right(self._starts, index) - 1
         if part not in self._drawn:
-            flows = diff_flows(self._diff, part * ROWS, (part + 1) * ROWS, ())
+            flows = self.flows(part * ROWS, (part + 1) * ROWS, True)
             self._drawn[part] = [line for flow in flows for line in flow.lay(0, self._wrapped, self._palette)]
         line = self._drawn[part][index - self._starts[part]]
         line.pad(width, line.fill)
         return [(text, style) for text, style, _ in line.segments]
+
+
+class DiffBody(FlowBody):
+    """A change, as the transcript shows one."""
+
+    def __init__(self, text: str, path: str) -> None:
+        self._diff = shown_diff(text, path, spelled, whole=True)
+        super().__init__(text, len(self._diff.lines))
+
+    def flows(self, start: int, end: int, colored: bool) -> list[Flow]:
+        return diff_flows(self._diff, start, end, (), colored=colored)
+
+
+class CommandBody(FlowBody):
+    """A command in its colours, whole."""
+
+    def __init__(self, text: str) -> None:
+        lines = spelled(text).expandtabs(4).rstrip("\n").split("\n")
+        self._lines = list(zip(lines, coloured("\n".join(lines), "bash"), strict=True))
+        super().__init__(text, len(lines))
+
+    def flows(self, start: int, end: int, colored: bool) -> list[Flow]:
+        made = [(line, [(at, style, None) for at, style in runs]) for line, runs in self._lines[start:end]]
+        return [Flow(line, runs, wrap="char", wide=True) for line, runs in made]
+
+
+def plan_color(line: str) -> str:
+    """The colour of a line of a plan."""
+    return "accent" if line.startswith("#") else "muted" if line.startswith(("```", ">")) else "foreground"
+
+
+def body_of(ask: Ask) -> Body:
+    """What has to be seen of a question, drawn and never interpreted."""
+    match ask.body_kind:
+        case "diff":
+            return DiffBody(ask.body, ask.path)
+        case "command":
+            return CommandBody(ask.body)
+        case "plan":
+            return Body(ask.body, plan_color)
+    if ask.kind == "stop":  # what it could not be answered with stands below it
+        return Body(ask.body, lambda line: "foreground" if line == ask.body else "error")
+    return Body(ask.body)
 
 
 class More(Lines):

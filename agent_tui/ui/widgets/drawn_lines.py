@@ -14,7 +14,7 @@ from textual.widget import Widget
 
 from agent_tui.text.cells import shorten, whole_parts
 from agent_tui.text.clean import one_line
-from agent_tui.text.numbers import duration, money, percent, share_in, tenths_of, tokens
+from agent_tui.text.numbers import duration, money, percent, share_in, tenths_of, tokens, total_text
 from agent_tui.ui.first_frame import STARTING
 from agent_tui.ui.safety import Guarded
 from agent_tui.ui.theme import Paint, Piece, paint_of, strip_of, width_of
@@ -75,7 +75,7 @@ class Activity(Lines):
         self.hint_text = ""
         self.warning = ""
         self.until: float | None = None
-        self._since = 0.0
+        self._since = self._begun = 0.0
         self._waits_since: float | None = None
         self._timer: Timer | None = None
         self._hint_timer: Timer | None = None
@@ -88,9 +88,11 @@ class Activity(Lines):
         seconds: float | None = None,
         detail: str = "",
         waits: bool = False,
+        timed: bool = False,
     ) -> None:
         """Shows a phase; ``seconds`` makes it a countdown, ``detail`` takes the room that is left. A phase that follows
-        another keeps its clock, which stands still while the user is waited for (``waits``)."""
+        another keeps its clock, which stands still while the user is waited for (``waits``), but for one that is
+        ``timed`` by itself."""
         if not self.phase:
             self._since, self._waits_since = self.clock(), None
         if self._waits_since is not None and not waits:
@@ -99,6 +101,7 @@ class Activity(Lines):
         elif waits and self._waits_since is None:
             self._waits_since = self.clock()
         self.phase, self.key_hint, self.detail = phase, key_hint, one_line(detail)
+        self._begun = self.clock() if timed else self._since
         self.until = None if seconds is None else self.clock() + seconds
         self.hint_text = ""
         if self._timer is None and self.is_attached:
@@ -147,7 +150,7 @@ class Activity(Lines):
             return [(whole_parts(self.warning, width), paint("warning"))]
         if not self.phase:
             return []
-        elapsed = self.seconds
+        elapsed = self.seconds - (self._begun - self._since)
         frame = "●" if self.reduced_motion else FRAMES[int(elapsed * 10) % len(FRAMES)]
         if self.until is not None:
             clock = f" in {max(0, math.ceil(self.until - self.clock()))} s"
@@ -279,7 +282,9 @@ def context_pieces(usage: ContextUsage, in_flight: int, draft: Draft | None, tig
     total, written = usage.total + in_flight, draft.tokens if draft is not None else 0
     rough = in_flight > 0 or usage.approximate
     whole, guessed = total + written, rough or (draft is not None and draft.approximate)
-    used = tokens(total, rough)
+    used = tokens(total, True) if in_flight else total_text(usage)
+    if tight >= 3:
+        used = used.replace(" ", "")
     color, then = _level(total, usage.limit), _level(whole, usage.limit)
     added = "accent" if then == "foreground" else then
     more: list[Piece] = []
@@ -296,7 +301,7 @@ def context_pieces(usage: ContextUsage, in_flight: int, draft: Draft | None, tig
         filled = paint("context-messages" if color == "foreground" else color)
         pieces += [("━" * first, filled), ("━" * (full - first), paint(added))]
         pieces += [("━" * (8 - full), paint("context-free")), (" ", paint())]
-    part = share_in(whole, usage.window, guessed)
+    part = share_in(whole, usage.window, guessed and (in_flight > 0 or not usage.spread))
     if tight >= 3:
         part = percent(tenths_of(whole, usage.window) / 10, 0, tight=True)
     sep = " / " if tight < 2 else "/"

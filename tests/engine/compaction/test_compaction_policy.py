@@ -195,6 +195,8 @@ def test_the_warning_at_80_percent_comes_once_until_it_was_below() -> None:
     assert "134.4k of 168k" in notice.text
     assert "80 %" in notice.text
     assert policy.warning(usage(150_000)) is None
+    again = AutoCompaction.from_state(policy.kept_in(SessionState()), auto_compact=True)
+    assert again.warning(usage(150_000)) is None, "not anew when the session is opened again"
     assert policy.warning(usage(20_000)) is None
     assert policy.warning(usage(140_000)) is not None
     assert policy.warning(usage(140_000, None, None)) is None

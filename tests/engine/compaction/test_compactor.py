@@ -69,8 +69,7 @@ async def test_a_summary_replaces_the_old_part() -> None:
     assert (record.before_tokens, record.after_tokens) == (before.total, after.total)
     assert record.kept_messages == len(view) - 1
     assert [s.key for s in view[1:]] == [m.id for m in world.path[len(record.message_ids) :]]
-    assert f"kept {len(view) - 1} messages" in result.text
-    assert result.text.endswith("/compact undo")
+    assert result.text.startswith("Compacted ") and result.text.endswith(" · /compact undo")
     assert "- src/app.py (read" in part.text
 
 
@@ -269,7 +268,7 @@ async def test_events_tell_when_something_is_done() -> None:
     events: list[Event] = []
     world = chat_world()
     result = await world.compactor().run(world.plan("manual"), emit=events.append)
-    assert events == [CompactionStarted(result.before, result.why)]
+    assert events == [CompactionStarted(result.before, result.why, spread=world.usage().spread)]
     assert "asked for" in result.why or "over the limit" in result.why
     assert result.event().records == result.records
 

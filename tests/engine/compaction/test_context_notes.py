@@ -17,7 +17,7 @@ from agent_tui.engine.compaction.context_notes import ALL_SHARE
 from agent_tui.engine.notes import note_in, put_note, take_note_out
 from agent_tui.models.events import CompactionEnded, Event, StepStarted
 from agent_tui.models.messages import CONTEXT_NOTE, Message, TextPart, ToolResultPart, recall_id
-from agent_tui.text.numbers import tokens
+from agent_tui.text.numbers import tokens, total_text
 from tests.benchmarks.tool_tokens import encoding
 from tests.engine.acting import Act, acting, call, says
 from tests.engine.dialect_bodies import check_bodies
@@ -25,7 +25,7 @@ from tests.support.agents import TokenCounter, parts_for, running, say
 
 pytestmark = pytest.mark.asyncio
 
-LINE = re.compile(r"Context: (~?[\d.]+k?) of ([\d.]+k) used before compaction")
+LINE = re.compile(r"Context: (~?[\d.]+k?(?: ± [\d.]+k?)?) of ([\d.]+k) used before compaction")
 NAMED = re.compile(r"(~?[\d.]+k?) \[(\d{6})\]")
 
 
@@ -69,7 +69,7 @@ def watch(agent: Agent) -> list[str]:
             return
         seen.add(newest.id)
         said = LINE.search(note)
-        now = (tokens(usage.total, usage.approximate), tokens(usage.limit, False))
+        now = (total_text(usage), tokens(usage.limit, False))
         sizes = {recall_id(i): tokens(size, True) for i, size in message_tokens(usage).items()}
         right = said is None or said.groups() == now  # without numbers it says what failed
         right = right and all(sizes[name] == size for size, name in NAMED.findall(note))

@@ -53,7 +53,7 @@ async def test_a_fold_stands_where_its_range_was() -> None:
     result = await world.fold(first, last)
     view = world.view()
     assert result.done and result.records[0].reason == "edit"
-    assert result.text.startswith("Folded 6 messages · ") and result.text.endswith("/context undo")
+    assert result.text.startswith("Folded 6 messages, ") and result.text.endswith("/context undo")
     assert [s.message.id for s in view[:5]] == [s.message.id for s in before[:5]]
     (place,) = [i for i, s in enumerate(view) if isinstance(s.message.parts[0], SummaryPart)]
     assert place == 5 and view[6].message.id == before[11].message.id

@@ -104,7 +104,7 @@ async def test_an_undo_below_the_limit_pauses_nothing(tmp_path: Path) -> None:
         await fill(agent, seen, 0.7)
         await agent.compaction.now()
         (line,) = await undone(agent, seen)
-        assert line.startswith("Compaction undone: ") and not agent.conversation.info.state.compaction_paused
+        assert line.startswith("Compaction undone ") and not agent.conversation.info.state.compaction_paused
         assert "paused" not in agent.context.usage().why
         await fill(agent, seen, 0.9)
         await turn(agent, seen, "a long one: " + "and more of it " * 500)

@@ -1,0 +1,1 @@
+"""What people and programs are told and asked; knows no widget."""
