@@ -64,7 +64,10 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the backends of Linux")
-def test_places_that_are_there_inside_need_no_question(project: Path, tmp_path: Path) -> None:
+def test_places_that_are_there_inside_need_no_question(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/home/somebody")  # a home of tests may lie in the temporary folder
     proven = Sandbox(Bubblewrap("/usr/bin/bwrap"), frozenset(("look", "work")))
     jail = Jail(SandboxConfig(), project, tmp_path / "cache", sandbox=proven)
     jail.policy().prepare()
