@@ -45,7 +45,7 @@ from agent_tui.models.requests import ModelInfo, ModelSpec, Target
 from agent_tui.models.steps import FixedPart
 from agent_tui.models.usage import Limits, Prices
 from agent_tui.providers.catalog import resolve_target, sees
-from agent_tui.providers.dialects.conversation import attachment_block
+from agent_tui.providers.dialects.conversation import attachment_text
 from agent_tui.text.numbers import largest_remainder
 from tests.support.every import every
 from tests.support.tokens import count_tokens
@@ -161,7 +161,7 @@ def test_what_is_told_in_a_line_is_counted_as_a_line(provider: str, images: bool
         ("a.mp3", "audio/mpeg", document),
     ):
         part = AttachmentPart(name, kind, data=data)
-        told = attachment_block(part, sees(info))["type"] == "text"
+        told = attachment_text(part, sees(info)) is not None
         assert told == (kind.startswith("audio") or images is False or (kind == "application/pdf" and not files)) or (
             provider in ("ollama", "cohere") and kind == "application/pdf"
         )
