@@ -15,6 +15,7 @@ import os
 import signal
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from zlib import crc32
@@ -121,6 +122,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             metafunc.parametrize(name, [*means, *more], indirect=True, scope="session")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(collector: pytest.Collector, obj: object) -> list[pytest.Item] | None:
+    """What is left out is not made: most tests have many forms."""
+    left_out = collector.config.option.markexpr == "not slow"
+    return [] if left_out and any(mark.name == "slow" for mark in getattr(obj, "pytestmark", ())) else None
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """To import files without a quick test takes longer than the quick tests."""
     if (asked := config.option.markexpr) in ("quick", "versions") and collection_path.match("test_*.py"):
@@ -140,8 +148,10 @@ def pytest_collection() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of the slow forms of a test, each is run by one of the means that hold commands, in turn (a single form by all);
-    in the long form, and with ``AGENT_TUI_TEST_MEANS=all``, by every one."""
+    """Further forms than ``forms(n)`` allows are slow. Of the slow forms of a test, each is run by one of the means
+    that hold commands, in turn (a single form by all); in the long form, and with ``AGENT_TUI_TEST_MEANS=all``, by
+    every one."""
+    _mark_further_forms(items)
     if config.option.markexpr in ("quick", "versions"):  # a whole file may be marked so
         _leave_out(config, items, {id(item) for item in items if item.get_closest_marker("slow")})
     if LONG or os.environ.get("AGENT_TUI_TEST_MEANS") == "all":
@@ -154,6 +164,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for tests in by_test.values():
         left_out |= {id(test) for name in HOLDING for test in _means_in_turn(tests, name)}
     _leave_out(config, items, left_out)
+
+
+def _mark_further_forms(items: list[pytest.Item]) -> None:
+    seen: Counter[str] = Counter()
+    for item in items:
+        if (mark := item.get_closest_marker("forms")) is not None and item.get_closest_marker("slow") is None:
+            test = item.nodeid.partition("[")[0]
+            seen[test] += 1
+            if seen[test] > mark.args[0]:
+                item.add_marker("slow")
 
 
 def _leave_out(config: pytest.Config, items: list[pytest.Item], left_out: set[int]) -> None:

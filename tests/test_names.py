@@ -7,6 +7,8 @@ import importlib
 import re
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[1]
 IMPORTED = re.compile(r"from (agent_tui[\w.]*) import (\w+(?:, *\w+)*)")
 DOTTED = re.compile(r"(?<![\w./@-])agent_tui(?:\.[A-Za-z_]\w*)+")
@@ -69,6 +71,7 @@ FOREIGN = {"mcp__server__tool", "skip_thought_signature_validator", "input_cost_
 """Forms and words of others that no code of ours holds whole."""
 
 
+@pytest.mark.slow
 def test_what_a_comment_names_is_there() -> None:
     """A word with an underscore, in double backticks, is a name: of a module, or of something in the code."""
     files = {path: path.read_text("utf-8") for path in (ROOT / "agent_tui").rglob("*.py")}

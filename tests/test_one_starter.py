@@ -25,7 +25,8 @@ ALLOWED = {
     "tools/mcp/transport.py": {"mcp.client.stdio.stdio_client"},
     # They run isolated, as children, and become the command that was found before.
     "tools/sandbox/confine.py": {"os.fork", "os.execvpe"},
-    "tools/sandbox/supervise.py": {"os.fork", "os.execvpe", "os.popen"},  # /bin/ps, where there is no /proc
+    "tools/sandbox/supervise.py": {"os.fork", "os.execvpe"},
+    "tools/sandbox/processes.py": {"os.popen"},  # /bin/ps, where there is no /proc
     # It runs inside the sandbox, in the place of git's own programs.
     "tools/sandbox/relay.py": {"os.fork", "os.execv", "subprocess.run", "subprocess.Popen"},
 }

@@ -17,14 +17,14 @@ ELSEWHERE = {
         history.py
         pipes/pipe.py providers/demo_script.py providers/litellm_files.py serve/server.py store/backup.py
         store/database.py store/locks.py store/private_file.py store/repair.py tools/children/git_broker.py
-        tools/children/job.py tools/git/outside.py tools/git/repository.py
+        tools/git/outside.py tools/git/repository.py
         tools/output.py tools/sandbox/box.py tools/sandbox/keep.py tools/sandbox/protected.py ui/first_frame.py
         ui/theme.py""",
-    "copies for /rewind and the repository's history: the folder is held open, no link is followed": """
-        tools/files/history.py tools/files/kept.py""",
+    "copies for /rewind and of the repository: the folder is held open, no link is followed": """
+        tools/files/kept.py tools/files/repository_copy.py""",
     "what the system says of processes, and the ends of pipes": """
         cli/__init__.py cli/piped.py control/lines.py pipes/programs.py tools/children/process.py
-        tools/sandbox/attempts.py""",
+        tools/sandbox/attempts.py tools/sandbox/processes.py""",
     "files, devices and pipes of the user's, named at the start": "cli/agent_sdk.py cli/sessions.py headless/schema.py",
     "the sandbox: what is held, masked and shown, and the scripts that start it": """
         tools/sandbox/confine.py tools/sandbox/newroot.py tools/sandbox/outputs.py

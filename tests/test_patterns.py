@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from re import _constants, _parser  # type: ignore[attr-defined]
 
+import pytest
+
 from tests.support.sources import matching
 
 POSSESSIVE = re.compile(r"[*+?}]\+")
@@ -38,6 +40,7 @@ def repeats_a_group(pattern: str) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_no_group_is_repeated_possessively() -> None:
     """Python 3.11 goes back into such a group before 3.11.5, which Debian 12 does not have: an atomic group holds."""
     assert repeats_a_group("(?:ab?c)*+") and repeats_a_group("x(?:y(?:ab)?+|z)") and not repeats_a_group(r"[a-z]++\d*+")

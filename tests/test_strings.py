@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.strings import texts, texts_of
 
 SOURCE = '''
@@ -44,6 +46,7 @@ def test_what_people_read_is_listed_with_its_place() -> None:
     assert {text.room for text in found} == {"ui/screens"}
 
 
+@pytest.mark.slow
 def test_the_list_is_of_the_whole_program() -> None:
     found = texts(["errors", "paths", "cli", "config"])
     assert {text.room for text in found} >= {"cli", "config"}

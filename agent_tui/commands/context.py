@@ -137,7 +137,7 @@ async def _once_told(agent: Agent, edit: str, words: list[str]) -> CommandResult
 def _compact_choices(agent: Agent) -> Iterable[tuple[str, str]]:
     return (
         ("preview", "show what goes and what stays, without a model call"),
-        ("show", "show the newest compaction and its facts"),
+        ("show", "show the newest compaction: what is no longer sent, and its summary"),
         ("undo", "undo the newest compaction"),
     )
 
@@ -147,7 +147,7 @@ async def compact(agent: Agent, args: str) -> CommandResult:
     """Summarise older messages to make room.
 
     A focus text tells the summary what matters most. preview shows what goes and what stays, without a model call;
-    show opens the newest compaction (show 2 the one before) with its facts; undo restores exactly what the newest
+    show opens the newest compaction (show 2 the one before) with its messages; undo restores exactly what the newest
     compaction replaced.
     """
     if args == "preview":

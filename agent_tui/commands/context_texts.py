@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING
 
 from agent_tui.commands.report import estimated
-from agent_tui.context.compaction.summary import kept_text, sizes_text
+from agent_tui.context.compaction.summary import sizes_text
 from agent_tui.models.messages import (
     AttachmentPart,
     Message,
@@ -17,6 +17,7 @@ from agent_tui.models.messages import (
     TextPart,
     ToolCallPart,
     ToolResultPart,
+    recall_id,
     summary_text,
 )
 from agent_tui.models.rows import ROW_KINDS, STACKED
@@ -52,8 +53,8 @@ def compaction_text(record: CompactionRecord, now: float) -> str:
         parts += [f"clipped {plural(record.clipped, 'tool result')}"] if record.clipped else []
     if record.left_out:
         parts.append(f"left out {plural(record.left_out, 'old message')}")
-    if kept := kept_text(record.kept_messages, record.facts):
-        parts.append(kept)
+    if record.kept_messages is not None:
+        parts.append(f"kept {plural(record.kept_messages, 'message')}")
     if record.seconds is not None:
         parts.append(duration(record.seconds))
     if record.cost is not None:
@@ -69,10 +70,10 @@ def compaction_details(
     record: CompactionRecord,
     summary: Message | None,
     now: float,
-    ledger: str = "",
     about: Sequence[str] = (),
+    messages: Sequence[Message] = (),
 ) -> str:
-    """What there is to say of a compaction: the facts of what it replaced (``ledger_text``), and its summary; ``about``
+    """What there is to say of a compaction: which ``messages`` are not sent as they were, and its summary; ``about``
     are lines on what it left."""
     lines = [compaction_text(record, now), *about]
     if record.model:
@@ -80,13 +81,27 @@ def compaction_details(
     if record.focus:
         lines.append(f"focus: {one_line(record.focus, 500)}")
     lines.append(f"replaces {plural(len(record.message_ids), 'message')}; they stay stored")
-    if ledger:
-        lines += ["", "Facts", "", ledger]
+    if messages:
+        lines += ["", "No longer sent, by the ids that recall takes", ""]
+        lines += [f"  {recall_id(message.id)}  {_title(message)}" for message in messages]
     if record.files:
         lines += ["", "Files:", *(f"  {one_line(f, 300)}" for f in record.files)]
     if summary is not None:
         lines += ["", "Summary", "", summary_text(summary)]
     return "\n".join(lines)
+
+
+def _title(message: Message) -> str:
+    """A message in one line: who says it, and its first words or calls."""
+    result = message.tool_result
+    who = f"result of {result.name}" if result is not None else message.role
+    said = result.text if result is not None else message.text
+    calls = ", ".join(call.name for call in message.tool_calls)
+    return one_line(f"{who}: {said.strip() or f'calls {calls}'}", SHOWN)
+
+
+SHOWN = 120
+"""Characters of a message that stand in a list."""
 
 
 def operations(records: Iterable[CompactionRecord]) -> list[CompactionRecord]:
@@ -114,12 +129,12 @@ async def compaction_page(agent: Agent, record: CompactionRecord, now: float) ->
     """``compaction_details`` of a session's compaction as things stand now, and the request before it and after it."""
     from agent_tui.context.accounting.spending import priced_call
     from agent_tui.context.accounting.usage import calculate_context_usage
-    from agent_tui.context.compaction.ledger import ledger_text
     from agent_tui.context.compaction.plan import CompactionFigures, stays_whole
 
     conversation = agent.conversation
     summary = agent.store.messages.summaries(conversation.info.id).get(record.summary_id or "")
-    ledger = await asyncio.to_thread(ledger_text, await agent.compaction.ledger(record.operation_id))
+    gone = {i for r in conversation.own_records if r.operation_id == record.operation_id for i in r.message_ids}
+    messages = [message for message in conversation.path if message.id in gone]
     moments = agent.context.around(record.operation_id)
 
     def draw() -> CompactionFigures:
@@ -137,7 +152,7 @@ async def compaction_page(agent: Agent, record: CompactionRecord, now: float) ->
             about.append(f"Kept word for word: {plural(stays_whole(moments[1].view), 'message')}")
             known = (before, after) if before is not None and after is not None else (None, None)
             stacks = [_scaled(usage.stack(), total) for usage, total in zip(usages, known, strict=True)]
-        say = compaction_details(record, summary, now, ledger, about)
+        say = compaction_details(record, summary, now, about, messages)
         limit = usages[0].limit if usages else None
         return CompactionFigures(say, stacks[0], stacks[1], limit, record.before_estimated)
 

@@ -115,11 +115,8 @@ def honesty(moment: PastMoment) -> str:
         return "The numbers shown then were not stored; these are recalculated."
     if not differs:
         return ""
-    why = "part of their data was not stored"
-    if moment.step.given is not None:
-        why = "some token counts arrived later"
     then = plural(moment.step.estimated_input or 0, "token")
-    return f"Shown then: {then}. Recalculated: {signed(differs)}, as {why}."
+    return f"Shown then: {then}. Recalculated: {signed(differs)}, as some token counts arrived later."
 
 
 def since(view: PastView) -> str:

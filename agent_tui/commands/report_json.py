@@ -12,7 +12,7 @@ from agent_tui.context.row_pairs import pairs
 from agent_tui.context.timeline import Timeline, timeline_json
 from agent_tui.models.codec import to_dict
 from agent_tui.models.context import ContextRow, KindTotals, SessionTotals
-from agent_tui.models.steps import STANDS, CacheEntry, CacheForecast, CompactionRecord, MissSum, StepKind
+from agent_tui.models.steps import CacheEntry, CacheForecast, CompactionRecord, MissSum, StepKind
 from agent_tui.models.usage import cost_fields, counts_json
 
 if TYPE_CHECKING:
@@ -106,9 +106,8 @@ def edit_json(record: CompactionRecord) -> dict[str, Any]:
 
 
 def compaction_json(record: CompactionRecord) -> dict[str, Any]:
-    """One compaction: what it saves of each request, what it cost, and where the facts of its messages stood."""
+    """One compaction: what it saves of each request, what it cost, and the messages that are sent otherwise."""
     known = record.before_tokens is not None and record.after_tokens is not None
-    stood = [sum(counts[place] for counts in record.facts.values()) for place in range(len(STANDS))]
     return {
         "operation": record.operation_id,
         "kind": record.kind,
@@ -122,9 +121,7 @@ def compaction_json(record: CompactionRecord) -> dict[str, Any]:
         "input_tokens": record.input_tokens,
         "cache_read_tokens": record.cache_read,
         "cost_usd": None if record.cost is None else record.cost.whole,
-        **(dict(zip(STANDS, stood, strict=True)) if record.facts else dict.fromkeys(STANDS)),
-        "appended": record.appended,
-        "facts": {kind: dict(zip(STANDS, counts, strict=True)) for kind, counts in record.facts.items()},
+        "messages": record.message_ids,
     }
 
 

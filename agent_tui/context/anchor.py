@@ -8,63 +8,20 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import field, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from agent_tui.context.tokens import Family, estimate_message
-from agent_tui.context.view import active_prune_ids
-from agent_tui.models.messages import EMPTY, Message, extend
-from agent_tui.models.requests import SentMessage, Target
+from agent_tui.models.messages import Message
+from agent_tui.models.requests import SentMessage
 from agent_tui.models.session import Branch
-from agent_tui.models.steps import CompactionRecord, SentRun, Step
+from agent_tui.models.steps import CompactionRecord, SentRun
 from agent_tui.models.usage import ABSURD_WINDOWS, TokenUsage
 from agent_tui.providers.dialects.shared import ReplayPlan
 from agent_tui.providers.reasoning import carries_reasoning
 from agent_tui.records import dataclass
 
 T = TypeVar("T")
-
-
-@dataclass(slots=True, frozen=True)
-class SentPrefixes:
-    """Rolling fingerprints of the message ids of a view."""
-
-    ids: list[str] = field(default_factory=list)
-    rolling: list[str] = field(default_factory=lambda: [EMPTY])
-    view: list[SentMessage] = field(default_factory=list)
-
-    def at(self, count: int) -> str:
-        """The fingerprint of the first ``count`` ids."""
-        return self.rolling[count]
-
-    def begins_with(self, step: Step) -> bool:
-        """Returns whether the view begins with the messages that a step sent."""
-        return step.sent_count < len(self.rolling) and self.at(step.sent_count) == step.sent_fingerprint
-
-    def moved_to(self, view: Sequence[SentMessage]) -> tuple[SentPrefixes, int]:
-        """Those of another view, and how many leading ids are as they were: only what follows is hashed again."""
-        same = self.same(view)
-        ids = self.ids[:same] + [item.message.id for item in view[same:]]
-        kept = common_prefix(self.ids, ids)
-        rolling = self.rolling[: kept + 1]
-        last = rolling[-1]
-        for item in ids[kept:]:
-            last = extend(last, item)
-            rolling.append(last)
-        return SentPrefixes(ids, rolling, list(view)), kept
-
-    def same(self, view: Sequence[SentMessage]) -> int:
-        """Returns how many leading messages of another view are as they were, all but the newest of which are the very
-        ones of this: to read each of ten thousand takes longer than all the rest."""
-        count = min(len(self.view), len(view))
-        while count and self.view[count - 1] is not view[count - 1]:
-            count -= 1
-        return count if self.view[:count] == list(view[:count]) else 0
-
-
-def prefixes_of(view: Sequence[SentMessage]) -> SentPrefixes:
-    """The fingerprints of a view's beginnings."""
-    return SentPrefixes().moved_to(view)[0]
 
 
 def usage_problem(usage: TokenUsage | None, window: int | None) -> str | None:
@@ -162,42 +119,6 @@ def differences(before: Sequence[SentRun], after: Sequence[SentRun], end: int) -
         less = share_at(before, start) - share_at(after, start)
         if less:
             yield start, stop, less
-
-
-def left_out(
-    view: Sequence[SentMessage],
-    steps: Sequence[Step],
-    prefixes: SentPrefixes,
-    records: Sequence[CompactionRecord],
-    target: Target,
-) -> list[str]:
-    """Answers whose reasoning the newest request to this model left out, if its messages are how the next one begins.
-
-    They stay out when more results are cleared, although the cache is rewritten then: what came back would take the
-    room that was just made. A summary, a rewind or the undo of a compaction goes back to what was sent before.
-    """
-    ids, active = prefixes.ids, frozenset(active_prune_ids(records))
-    for step in reversed(steps):
-        if step.kind != "turn" or step.status not in ("complete", "stopped") or step.sent_reasoning is None:
-            continue
-        if (step.model, step.provider, step.api) != (target.model, target.provider, target.api):
-            continue
-        count = step.sent_count
-        if count > len(ids) or prefixes.at(count) != step.sent_fingerprint:
-            continue
-        if not active.issuperset(step.prune_ids):
-            continue
-        runs = step.sent_reasoning
-        if all(run[2] for run in runs):
-            return []
-        return [
-            item.message.id
-            for number, (start, _, sent) in enumerate(runs)
-            if not sent
-            for item in view[start : runs[number + 1][0] if number + 1 < len(runs) else count]
-            if item.message.role == "assistant"
-        ]
-    return []
 
 
 def on_branch(records: Iterable[CompactionRecord], path: Set[str]) -> list[CompactionRecord]:

@@ -24,7 +24,7 @@ from agent_tui.context.cache_misses import (
     repeats_of,
     wants_hour,
 )
-from agent_tui.context.cache_paths import SentPaths
+from agent_tui.context.request_differences import SentHistory
 from agent_tui.models.steps import CacheEntry, CacheForecast, CacheMiss, ColdRequest, MissCause, MissSum, Step
 from agent_tui.models.usage import NO_COST, Cost, Prices, TokenUsage
 from agent_tui.providers.dialects.record import UNSAID, Caching
@@ -47,21 +47,21 @@ class ForecastBasis:
 def forecast_basis(
     step: Step,
     earlier: Sequence[Step],
-    paths: SentPaths,
+    history: SentHistory,
     caching: Caching,
     sizes: PrefixSizes,
     prices: Prices,
     summaries: Collection[str] = (),
 ) -> ForecastBasis | None:
-    """That of a step that is not sent yet; its usage is what the calculator expects. ``earlier``, ``paths`` and
+    """That of a step that is not sent yet; its usage is what the calculator expects. ``earlier``, ``history`` and
     ``summaries`` as for ``judge``. None where nothing was sent yet, or the provider says nothing of a cache.
     """
     newest = next((s for s in reversed(earlier) if comparable(s)), None)
-    if newest is None or step.counted is None or paths.end(step) is None:
+    if newest is None or step.counted is None or history.of(step) is None:
         return None
     if not _expected_to_tell(step, earlier, newest, caching):
         return None
-    repeats = repeats_of(step, step.counted.input, newest, earlier, paths, caching, sizes, summaries)
+    repeats = repeats_of(step, step.counted.input, newest, earlier, history, caching, sizes, summaries)
     return ForecastBasis(step, newest, repeats, caching, prices)
 
 

@@ -10,17 +10,16 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
 from agent_tui.context.anchor import differences
-from agent_tui.context.cache_paths import (
+from agent_tui.context.request_differences import (
     CACHE_KEY,
     COMPACTED,
     IMAGES,
     MODEL,
     OTHERWISE,
-    ROOT,
     SERVER,
     TTL,
     Difference,
-    SentPaths,
+    SentHistory,
     differing_settings,
     edit_words,
     fixed_difference,
@@ -97,7 +96,7 @@ class Reach:
 
 
 def reaches(
-    step: Step, earlier: Sequence[Step], paths: SentPaths, caching: Caching, sizes: PrefixSizes, most: int = 32
+    step: Step, earlier: Sequence[Step], history: SentHistory, caching: Caching, sizes: PrefixSizes, most: int = 32
 ) -> list[Reach]:
     """Returns what earlier steps, newest first, left for this one in the same cache. Where it goes on from the newest
     of them no other is looked at; beyond ``most`` of them only those that end where this one has a marker, up to the
@@ -105,12 +104,12 @@ def reaches(
     found: list[Reach] = []
     marks, looked = step.sent.marks if step.sent is not None else [], 0
     for other in reversed(earlier):
-        ends = paths.end(other)
-        if looked >= most and (ends is None or paths.depth(ends) not in marks):
+        sent = other.sent_keys
+        if looked >= most and (sent is None or sent.kept + len(sent.keys) not in marks):
             continue
         if not arrived(other) or not same_cache(other, step):
             continue
-        new = reach(step, other, paths, caching, sizes)
+        new = reach(step, other, history, caching, sizes)
         found, looked = found + new, looked + 1
         if any(one.whole for one in new) and (looked == 1 or looked > most):
             break
@@ -134,9 +133,9 @@ def same_cache(one: Step, other: Step) -> bool:
     return not {MODEL, SERVER} & set(differing_settings(one, other))
 
 
-def reach(step: Step, other: Step, paths: SentPaths, caching: Caching, sizes: PrefixSizes) -> list[Reach]:
+def reach(step: Step, other: Step, history: SentHistory, caching: Caching, sizes: PrefixSizes) -> list[Reach]:
     """Returns what one earlier step left for this one: with markers every marked place is kept by itself."""
-    end, begun = paths.end(step), paths.end(other)
+    end, begun = history.of(step), history.of(other)
     if end is None or begun is None or step.sent is None or other.sent is None:
         return []
     life = life_of(other, caching)
@@ -148,8 +147,8 @@ def reach(step: Step, other: Step, paths: SentPaths, caching: Caching, sizes: Pr
         return []
     depth = 0
     if fixed_whole and "messages" not in losses:
-        depth = _counted(step, other, paths.shared(end, begun))
-    whole = fixed_whole and depth == paths.depth(begun)
+        depth = _counted(step, other, end.shared(begun))
+    whole = fixed_whole and depth == len(begun.digests)
     if caching.keeping == "ends" and not whole:
         return []
     if caching.keeping != "markers":
@@ -202,21 +201,21 @@ NOTHING = Judged()
 def judge(
     step: Step,
     earlier: Sequence[Step],
-    paths: SentPaths,
+    history: SentHistory,
     caching: Caching,
     sizes: PrefixSizes,
     prices: Prices,
     summaries: Collection[str] = (),
 ) -> Judged:
     """Returns what of a finished step's input should have been read, and why it was not. ``earlier`` are the session's
-    steps before it, oldest first; ``paths`` has all of them; ``summaries`` are the ids of messages that stand for
+    steps before it, oldest first; ``history`` has all of them; ``summaries`` are the ids of messages that stand for
     compacted ones."""
     newest = next((s for s in reversed(earlier) if comparable(s)), None)
-    if newest is None or step.counted is None or paths.end(step) is None:
+    if newest is None or step.counted is None or history.of(step) is None:
         return NOTHING
     if (read := read_of(step, earlier, newest, caching)) is None:
         return NOTHING
-    repeats = repeats_of(step, step.counted.input, newest, earlier, paths, caching, sizes, summaries)
+    repeats = repeats_of(step, step.counted.input, newest, earlier, history, caching, sizes, summaries)
     short = repeats.expected - read
     if short < LEAST_TOKENS or short < LEAST_SHARE * step.counted.input:
         return Judged(repeats.expected)
@@ -244,16 +243,16 @@ def repeats_of(
     total: int,
     newest: Step,
     earlier: Sequence[Step],
-    paths: SentPaths,
+    history: SentHistory,
     caching: Caching,
     sizes: PrefixSizes,
     summaries: Collection[str],
 ) -> Repeats:
     """Returns what of the ``total`` tokens of a step's input had been sent before."""
-    found = reaches(step, earlier, paths, caching, sizes)
+    found = reaches(step, earlier, history, caching, sizes)
     could = most(found)
-    difference = changed(step, newest, paths, summaries)
-    again = max(could, repeated(step, newest, paths, sizes)) if matters(difference, caching) else could
+    difference = changed(step, newest, history, summaries)
+    again = max(could, repeated(step, newest, history, sizes)) if matters(difference, caching) else could
     return Repeats(min(again, total), could, found, "" if difference is None else difference.what)
 
 
@@ -279,10 +278,10 @@ def caches(usage: TokenUsage | None) -> bool:
     return usage is not None and bool(usage.cache_read or usage.cache_write)
 
 
-def repeated(step: Step, newest: Step, paths: SentPaths, sizes: PrefixSizes) -> int:
+def repeated(step: Step, newest: Step, history: SentHistory, sizes: PrefixSizes) -> int:
     """Tokens of a step's input that the newest one had sent too, wherever they stood in it, and no more than that one
     had; of another model's, all that was said before."""
-    end, begun = paths.end(step), paths.end(newest)
+    end, begun = history.of(step), history.of(newest)
     if end is None or begun is None or newest.counted is None:
         return 0
     known = Counter(part.fingerprint for part in sent_fixed(newest))
@@ -293,15 +292,15 @@ def repeated(step: Step, newest: Step, paths: SentPaths, sizes: PrefixSizes) -> 
             tokens += sizes.fixed(number + 1) - sizes.fixed(number)
     if not same_cache(step, newest):
         # Another model may get the same messages in another form.
-        keys = set(paths.messages(begun).keys)
-        for number, key in enumerate(paths.messages(end).keys):
+        keys = set(begun.keys)
+        for number, key in enumerate(end.keys):
             if key in keys:
                 tokens += sizes.messages(number + 1) - sizes.messages(number)
         return tokens
-    shared = paths.shared(end, begun)
+    shared = end.shared(begun)
     tokens += sizes.messages(shared) - sizes.messages(0)
-    left = Counter(paths.digests(begun, shared))
-    for number, digest in enumerate(paths.digests(end, shared), shared):
+    left = Counter(begun.digests[shared:])
+    for number, digest in enumerate(end.digests[shared:], shared):
         if left[digest] > 0:
             left[digest] -= 1
             tokens += sizes.messages(number + 1) - sizes.messages(number)
@@ -343,7 +342,7 @@ def matters(difference: Difference | None, caching: Caching) -> bool:
     return difference.name in (MODEL, SERVER) or difference.name in caching.loses
 
 
-def changed(step: Step, before: Step, paths: SentPaths, summaries: Collection[str] = ()) -> Difference | None:
+def changed(step: Step, before: Step, history: SentHistory, summaries: Collection[str] = ()) -> Difference | None:
     """Returns what of ours differs from an earlier step, all of it in words; None where it only goes on from it. What
     was done to the conversation is named first: it often brings the rest with it, as a compaction does that has
     files read anew."""
@@ -351,9 +350,8 @@ def changed(step: Step, before: Step, paths: SentPaths, summaries: Collection[st
     first = next((name for name in names if name in (MODEL, SERVER)), None)
     if first is not None:
         return setting_difference(first, before, step)
-    end, begun = paths.end(step), paths.end(before)
-    known = end is not None and begun is not None
-    messages = message_difference(paths, begun or ROOT, end or ROOT, step.id, summaries) if known else None
+    end, begun = history.of(step), history.of(before)
+    messages = message_difference(history, begun, end, step, summaries) if end and begun else None
     if messages is not None and messages.what != COMPACTED and (edit := edit_words(before.prune_ids, step.prune_ids)):
         messages = replace(messages, what=edit)
     found = [messages] if messages is not None and messages.what != OTHERWISE else []

@@ -17,8 +17,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from agent_tui.context.anchor import common_prefix, differences, usage_problem
+from agent_tui.context.sent_lists import SentLists
 from agent_tui.models.calibration import Calibration, Content
-from agent_tui.models.costs import REASONING, NewItem, SentKeys, Split, kept_keys
+from agent_tui.models.costs import REASONING, NewItem, Part, Split, kept_keys
 from agent_tui.models.requests import Target
 from agent_tui.models.rows import FIXED_ROWS
 from agent_tui.models.steps import FixedPart, SentRun, Step
@@ -165,22 +166,37 @@ class Costs:
     def error(self, changes: Iterable[tuple[str, float]], known: Calibration) -> Content:
         """What the error of known items consists of that come or go: the key of each, and the share of it that comes
         (goes where negative). Together all items of a report are exact, so only what is split of them is not."""
-        error, groups, answers = Content(), dict[int, tuple[Group, list[tuple[str, float]]]](), dict[str, float]()
+        error, answers, changes = Content(), dict[str, float](), list(changes)
         for key, share in changes:
             answer = key.removesuffix(REASONING)
             if answer in self._counted:
                 # What the reasoning has too much, the rest of the answer has too little.
                 answers[answer] = answers.get(answer, 0.0) + (share if key != answer else -share)
-            elif (group := self._groups.get(key)) is not None:
-                groups.setdefault(id(group), (group, []))[1].append((key, share))
         for answer, share in answers.items():
             if (unsure := self._splits.get(answer)) is not None and abs(share) > 1e-9:
                 error.add(unsure, -share)
+        for _, of_part in self.part_errors(changes, known):
+            error.add(of_part)
+        return error
+
+    def part_errors(self, changes: Iterable[tuple[str, float]], known: Calibration) -> list[tuple[list[str], Content]]:
+        """The changed items of each group, and what the error of them consists of."""
+        groups: dict[int, tuple[Group, list[tuple[str, float]]]] = {}
+        for key, share in changes:
+            if key.removesuffix(REASONING) not in self._counted and (group := self._groups.get(key)) is not None:
+                groups.setdefault(id(group), (group, []))[1].append((key, share))
+        found: list[tuple[list[str], Content]] = []
         for group, some in groups.values():
             # What the group tells of a part of it, and what is known of its texts by now: the surer one.
             of_group, of_texts = self._part_error(group, some), self._estimate_error(group, some, known)
-            error.add(of_texts if known.variance(of_texts) < known.variance(of_group) else of_group)
-        return error
+            surer = of_texts if known.variance(of_texts) < known.variance(of_group) else of_group
+            found.append(([key for key, _ in some], surer))
+        return found
+
+    def beside(self, key: str) -> Iterable[str]:
+        """The items that were settled together with this one, itself among them."""
+        group = self._groups.get(key)
+        return group.items if group is not None else ()
 
     def _part_error(self, group: Group, some: ItemShares) -> Content:
         """What the error of some of a group's items consists of, where only its sum is known."""
@@ -233,7 +249,7 @@ def read_costs(steps: Iterable[Step], target: Target) -> Costs:
 
 def costs_of(steps: Sequence[Step], target: Target) -> Costs:
     """The costs made again from nothing but what was sent, estimated and reported."""
-    costs, lists = Costs(target), SentLists()
+    costs, lists = Costs(target), SentItems()
     for step in in_order(steps):
         if step.settlement is not None and is_of(step, target):
             made = replace(step, settlement=replace(step.settlement, costs={}, settled=False))
@@ -254,7 +270,7 @@ def set_added(steps: Iterable[Step], like: Step, tokens: int) -> list[Step]:
     return found
 
 
-def settle_again(steps: Sequence[Step], again: Sequence[Step], lists: SentLists) -> list[Step]:
+def settle_again(steps: Sequence[Step], again: Sequence[Step], lists: SentItems) -> list[Step]:
     """Settles the first of these steps and all behind it: something else is believed of them. Returns those that
     changed."""
     order, changed = in_order(steps), list[Step]()
@@ -285,14 +301,15 @@ def settle(step: Step, costs: Costs, sent: SentCosts | None) -> None:
     new = [own.get(key) or costs.estimate(key) for key, _ in rest if key not in tokens]
     items = [item for item in new if item is not None]
     known += costs.sum(rest)
-    shares = dict(sent.all() if made.splits else rest)
+    shares = dict(sent.all() if made.splits or made.parts else rest)
     for key, cost in anew.items():
         share = shares.get(key, 0.0)
         known += tokens_of(cost, share) - tokens_of(costs.tokens[key], share)
     guessed = sum(tokens_of(item.tokens, shares[item.key]) for item in items)
     off = usage.input - known - guessed
     made.settled = True
-    shared = _shared(off, items, made.splits, shares, tokens)
+    moves = [(part.keys, _beside(part, costs, shares), part.weight) for part in made.parts]
+    shared = _shared(off, items, made.splits, shares, tokens, [move for move in moves if move[1]])
     made.costs = {**anew, **(_by_size(off, items, tokens, sent.all()) if shared is None else shared)}
     if made.again:
         now = ChainMap(made.costs, costs.tokens)
@@ -340,13 +357,25 @@ def _split_costs(splits: Sequence[Split], costs: Costs) -> dict[str, int]:
     return found
 
 
+def _beside(part: Part, costs: Costs, shares: Mapping[str, float]) -> list[str]:
+    """The items that are sent and take what a part that went had too much; those of the part where it came."""
+    sent = [key for key in part.keys if key in shares]
+    if sent:
+        return sent if len(sent) == len(part.keys) else []
+    return [key for key in costs.beside(part.keys[0]) if shares.get(key) == 1.0]
+
+
+_Move = tuple[list[str], list[str], float]
+"""The items of a part, those that are sent and take what it is off by, and its weight."""
+
+
 def _shared(
     off: int, items: Sequence[NewItem], splits: Sequence[Split], shares: Mapping[str, float],
-    tokens: Mapping[str, int],
+    tokens: Mapping[str, int], moves: Sequence[_Move],
 ) -> dict[str, int] | None:  # fmt: skip
     """The costs where each takes of ``off`` as much as it was unsure; None where one would be left with nothing."""
     split = {each.answer: each.weight for each in splits if _can_move(each.answer, shares, tokens)}
-    weights = [*(item.weight for item in items), *split.values()]
+    weights = [*(item.weight for item in items), *split.values(), *(weight for _, _, weight in moves)]
     whole = sum(weights)
     if not off and not split:
         return {item.key: item.tokens for item in items}
@@ -366,6 +395,15 @@ def _shared(
         before = tokens[answer] + tokens_of(tokens[answer + REASONING], share)
         made[answer], made[answer + REASONING] = spoken, thought
         left -= spoken + tokens_of(thought, share) - before
+    for keys, sent, weight in moves:
+        moved = round(off * weight / whole)
+        # Both keep what they cost together; of what came the report tells alone.
+        for some, more in ((sent, moved), *([(keys, -moved)] if keys != sent else [])):
+            size = sum(tokens[key] for key in some) + more
+            if size < len(some):
+                return None
+            made.update(zip(some, largest_remainder(size, [float(tokens[key]) for key in some]), strict=True))
+        left -= moved
     if not items:
         return made if left == 0 else None
     if left < len(items):
@@ -409,52 +447,12 @@ def _whole(cost: int, share: float) -> int:
     return cost if share == 1.0 else round(cost / share)
 
 
-class SentLists:
-    """The messages that steps sent, as lists of keys. The newest are kept, so that one costs what is new in it."""
-
-    MOST = 16
+class SentItems(SentLists):
+    """The same, with the items that the messages of a step were counted as."""
 
     def __init__(self) -> None:
-        self._known: dict[str, list[str]] = {}
+        super().__init__()
         self._last: tuple[list[str], list[SentRun], ItemShares] = ([], [], [])
-
-    def keys(self, step: Step, steps: Sequence[Step]) -> list[str] | None:
-        """The keys of a step of these; None where that is not known."""
-        way: list[Step] = []
-        at: Step | None = step
-        earlier = reversed(steps)
-        while at is not None and at.id not in self._known:
-            if (sent := at.sent_keys) is None:
-                return None
-            way.append(at)
-            # A base stands before what was sent after it, but for steps that came from another session.
-            at = next((each for each in earlier if each.id == sent.base), None) if sent.base else None
-            if at is None and sent.base:
-                earlier = reversed(steps)
-                at = next((each for each in earlier if each.id == sent.base), None)
-            if at is None and sent.base:
-                return None
-        keys = self._known[at.id] if at is not None else []
-        for each in reversed(way):
-            assert each.sent_keys is not None
-            keys = [*keys[: each.sent_keys.kept], *each.sent_keys.keys]
-        if way:
-            self._keep(step.id, keys)
-        return keys
-
-    def record(self, step: Step, keys: Sequence[str], steps: Sequence[Step]) -> None:
-        """Stores with a step what it sends."""
-        # A copy of the conversation has the steps of its answers, and no others.
-        sent = set(keys)
-        before_it = (each for each in reversed(steps) if each is not step and each.sent_keys is not None)
-        base = next((each for each in before_it if each.message_id in sent), None)
-        before = self.keys(base, steps) if base is not None else None
-        if base is None or before is None:
-            step.sent_keys = SentKeys(keys=list(keys))
-        else:
-            kept = kept_keys(before, keys)
-            step.sent_keys = SentKeys(base.id if kept else "", kept, list(keys[kept:]))
-        self._keep(step.id, list(keys))
 
     def sent(self, step: Step, steps: Sequence[Step]) -> SentCosts | None:
         """The items of a step, in the order in which they were sent."""
@@ -468,11 +466,6 @@ class SentLists:
         messages = items[: _count_items(runs, kept)] + _message_items(keys, runs, kept)
         self._last = keys, runs, messages
         return SentCosts(_part_items(step.fixed), messages)
-
-    def _keep(self, step_id: str, keys: list[str]) -> None:
-        self._known[step_id] = keys
-        while len(self._known) > self.MOST:
-            del self._known[next(iter(self._known))]
 
 
 def _part_items(fixed: Sequence[FixedPart]) -> ItemShares:

@@ -5,20 +5,20 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from typing import Any, get_args
 
 from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs
 from agent_tui.context.accounting.next_input import compact_at_of
 from agent_tui.context.accounting.usage import Calculator
-from agent_tui.context.anchor import SentPrefixes, made_on, on_branch
+from agent_tui.context.anchor import made_on, on_branch
+from agent_tui.context.sent_lists import SentLists
 from agent_tui.context.view import ViewBuilder, build_view
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import Message
-from agent_tui.models.requests import ALL_MEDIA, Effort, Media, ModelInfo, ModelSpec, ReplayRule, SentMessage, Target
+from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, ReplayRule, SentMessage, Target
 from agent_tui.models.steps import CompactionRecord, Given, Step
 from agent_tui.models.usage import Limits, Prices
-from agent_tui.providers.catalog import model_family
 from agent_tui.records import dataclass
 
 
@@ -49,33 +49,19 @@ def given_of(inputs: ContextInputs, head: str | None) -> Given:
     )
 
 
-def given_again(step: Step, settings: CompactionSettings) -> dict[str, Any]:
-    """The inputs that were stored with a step, by their names; ``settings`` stand in where those were not. Prices are
-    not stored."""
-    given = step.given
-    if given is None:
-        model = _model(step, Limits(step.window), model_family(step.model))
-        return {"model": model, "settings": settings, "effort": _effort(step.thinking)}
+def given_again(given: Given, step: Step) -> dict[str, Any]:
+    """The inputs that were stored with a step, by their names. Prices are not stored."""
     learned = ("window",) if given.limit_source == "learned" else ()
     limits = Limits(step.window, given.max_input, given.max_output, given.limit_source, learned, given.learned_at)
-    when = CompactionSettings(given.auto_compact, given.compact_at, given.reserve, given.paused, given.off)
+    target = Target(step.provider, step.api, step.model, given.family)
+    spec, images = ModelSpec(step.model_key, step.model), None if given.seeing else False
     return {
-        "model": _model(step, limits, given.family, Media(given.seeing, given.files)),
-        "settings": when,
-        "effort": _effort(given.effort),
+        "model": ModelInfo(spec, target, limits, Prices(), images=images, files=given.files),
+        "settings": CompactionSettings(given.auto_compact, given.compact_at, given.reserve, given.paused, given.off),
+        "effort": next((effort for effort in get_args(Effort) if effort == given.effort), "off"),
         "calibration": given.calibration,
         "replay": ReplayRule([], given.bound, given.ask_drop, given.adaptations, given.until, given.text_until),
     }
-
-
-def _model(step: Step, limits: Limits, family: str, media: Media = ALL_MEDIA) -> ModelInfo:
-    target = Target(step.provider, step.api, step.model, family)
-    spec, images = ModelSpec(step.model_key, step.model), None if media.images else False
-    return ModelInfo(spec, target, limits, Prices(), images=images, files=media.files)
-
-
-def _effort(asked: str | None) -> Effort:
-    return next((effort for effort in get_args(Effort) if effort == asked), "off")
 
 
 NO_HEAD = "what it sent was not stored"
@@ -91,7 +77,6 @@ class StoredSession:
     steps: Sequence[Step]
     records: Sequence[CompactionRecord]
     summaries: Mapping[str, Message]
-    settings: CompactionSettings = field(default_factory=CompactionSettings)
     inherited: int = 0
 
 
@@ -105,42 +90,36 @@ class Rebuilder:
         """The conversation of the step that was asked for last; empty where that is not known."""
         self._places: dict[str, int] = {}
         self._builder = ViewBuilder()
-        self._prefixes = SentPrefixes()
+        self._lists = SentLists()
 
     def inputs(self, index: int) -> ContextInputs | str:
         """The inputs before the step at ``index`` of the session's steps was sent; a string says why they cannot be
         had. They are only given where they are what was sent: its messages are compared with those that are known of
         the step."""
         session, step = self._session, self._session.steps[index]
-        if problem := self._walk(step):
+        problem = NO_HEAD if step.given is None else self._walk(step.given.head)
+        if step.given is None or problem:
             self.path, self._places = [], {}
             return problem
-        for made in records_before(session.records, step):
-            records = on_branch(made, self._places.keys())
-            view = self._builder.build(self.path, records, session.summaries)
-            if self._is_sent(view, step):
-                given = given_again(step, session.settings)
-                steps = session.steps[:index]
-                return ContextInputs(
-                    view=view,
-                    steps=steps,
-                    records=records,
-                    fixed=step.fixed,
-                    fixed_fingerprint=step.fixed_fingerprint,
-                    inherited=min(index, session.inherited),
-                    **given,
-                )
-        return OTHER_VIEW
+        made = [_then(record, step) for record in session.records if record.created <= step.created]
+        records = on_branch(made, self._places.keys())
+        view = self._builder.build(self.path, records, session.summaries)
+        keys = [item.key for item in view]
+        if len(view) != step.sent_count or not self._lists.begins(step, session.steps, keys):
+            return OTHER_VIEW
+        return ContextInputs(
+            view=view,
+            steps=session.steps[:index],
+            records=records,
+            fixed=step.fixed,
+            fixed_fingerprint=step.fixed_fingerprint,
+            inherited=min(index, session.inherited),
+            **given_again(step.given, step),
+        )
 
-    def _walk(self, step: Step) -> str:
-        """Makes ``path`` that of a step; says why it cannot be had, else nothing."""
+    def _walk(self, head: str | None) -> str:
+        """Makes ``path`` that which ends at a message; says why it cannot be had, else nothing."""
         messages = self._session.messages
-        if step.given is not None:
-            head = step.given.head
-        elif (answer := messages.get(step.message_id or "")) is not None:
-            head = answer.parent_id
-        else:
-            return NO_HEAD
         new: list[Message] = []
         while head is not None and head not in self._places:
             message = messages.get(head)
@@ -156,31 +135,10 @@ class Rebuilder:
         self.path = [*self.path[:kept], *new]
         return ""
 
-    def _is_sent(self, view: Sequence[SentMessage], step: Step) -> bool:
-        if len(view) != step.sent_count:
-            return False
-        self._prefixes, _ = self._prefixes.moved_to(view)
-        return self._prefixes.at(len(view)) == step.sent_fingerprint
 
-
-def records_before(records: Sequence[CompactionRecord], step: Step) -> list[list[CompactionRecord]]:
-    """The compactions made before a step, in force or not as they were then: of those that were undone by a version
-    that stored no time, first as if they were still in force, then as if they were not."""
-    made = [record for record in records if record.created <= step.created]
-    unseen = [r for r in made if r.kind == "summary" and not r.active and not r.switched]
-    answers = [[_then(record, step, True) for record in made]]
-    if unseen:
-        answers.append([_then(record, step, False) for record in made])
-    return answers
-
-
-def _then(record: CompactionRecord, step: Step, unseen: bool) -> CompactionRecord:
-    if record.kind != "summary":
-        active = record.id in step.prune_ids
-    elif not record.switched:
-        active = record.active or unseen
-    else:
-        active = sum(time <= step.created for time in record.switched) % 2 == 0
+def _then(record: CompactionRecord, step: Step) -> CompactionRecord:
+    """A compaction made before a step, in force or not as it was then."""
+    active = in_force(record, step.created) if record.kind == "summary" else record.id in step.prune_ids
     return record if active == record.active else replace(record, active=active)
 
 

@@ -14,7 +14,7 @@ from agent_tui.models.context import ContextUsage
 from agent_tui.models.rows import MESSAGES, STACKED
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.records import dataclass
-from agent_tui.text.numbers import largest_remainder, plural, tokens
+from agent_tui.text.numbers import plural, tokens
 
 Stack = tuple[tuple[str, int], ...]
 """Tokens by the row that draws them, from the bottom of a column; they add up to its total."""
@@ -39,7 +39,7 @@ class Folded:
 class Column:
     """Steps ``first`` to ``last`` as one column: the numbers are those of the step ``number``, the one of them with
     the most tokens; read and cost are of all of them. ``total`` is what was expected of that step when it was sent,
-    which is what the time machine shows at it; None where a version did not store anything."""
+    which is what the time machine shows at it; None where nothing was expected of it."""
 
     first: int
     last: int
@@ -92,7 +92,7 @@ class Timeline:
         return [step for step in self._steps if step.kind == "turn"]
 
     def _totals(self, turns: Sequence[Step]) -> list[int]:
-        totals = [_total(step) or 0 for step in turns]
+        totals = [step.estimated_input or 0 for step in turns]
         for number, stack in self._exact.items():
             totals[number - 1] = sum(size for _, size in stack)
         return totals
@@ -122,12 +122,12 @@ class Timeline:
             # Of those that are as high as each other the newest.
             place = max(range(start, end), key=lambda each: (totals[each], each))
             sent, read, cost, priced = map(operator.sub, sums[end], sums[start])
-            step, stack = turns[place], self._exact.get(place + 1) or stack_of_step(turns[place])
+            step, stack = turns[place], self._exact.get(place + 1) or stack_of(turns[place].estimated_rows or {})
             column = Column(
                 start + 1,
                 end,
                 place + 1,
-                sum(size for _, size in stack) if stack else _total(step),
+                sum(size for _, size in stack) if stack else step.estimated_input,
                 stack,
                 min(1.0, read / sent) if sent else None,
                 (step.cost_usd if end == start + 1 else cost) if priced else None,
@@ -180,8 +180,7 @@ def _steps_before(moment: float, turns: Sequence[Step]) -> int:
 
 
 def _was_in_force(record: CompactionRecord, turns: Sequence[Step]) -> bool:
-    """Returns whether a record is in force, or a step was made while it was; versions that did not store when it was
-    undone do not say."""
+    """Returns whether a record is in force, or a step was made while it was."""
     moments = [record.created, *record.switched]
     steps = [_steps_before(moment, turns) for moment in moments]
     return len(moments) % 2 == 1 or any(end > start for start, end in zip(steps[::2], steps[1::2], strict=True))
@@ -223,29 +222,6 @@ def stack_of(sizes: Mapping[str, int]) -> Stack:
     if others := sum(size for name, size in sizes.items() if name not in STACKED and size > 0):
         known[MESSAGES.id] = known.get(MESSAGES.id, 0) + others
     return tuple((name, known[name]) for name in STACKED if name in known)
-
-
-def stack_of_step(step: Step) -> Stack:
-    """What a step sent by row. Of steps of versions that did not store that: its prefix parts by their own counts, the
-    rest is messages."""
-    if step.estimated_rows:
-        return stack_of(step.estimated_rows)
-    total = _total(step)
-    if not total:
-        return ()
-    sizes: dict[str, int] = {}
-    for part in step.fixed:
-        sizes[part.row] = sizes.get(part.row, 0) + (part.chars // 4 if part.raw_tokens is None else part.raw_tokens)
-    if sum(sizes.values()) > total:
-        sizes = dict(zip(sizes, largest_remainder(total, list(sizes.values())), strict=True))
-    return stack_of({**sizes, MESSAGES.id: total - sum(sizes.values())})
-
-
-def _total(step: Step) -> int | None:
-    """What was expected of a step; where a version did not store that, what was reported."""
-    if step.estimated_input is not None:
-        return step.estimated_input
-    return None if step.counted is None else step.counted.input
 
 
 def _added(steps: Iterable[Step]) -> list[Sums]:

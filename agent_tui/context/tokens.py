@@ -19,7 +19,18 @@ from dataclasses import field, replace
 from functools import cache, lru_cache
 from operator import mul
 
-from agent_tui.models.calibration import CALLS, MESSAGES, SCHEMAS, USUAL, Calibration, Content, beginning, text_content
+from agent_tui.models.calibration import (
+    CALLS,
+    FURTHER,
+    MESSAGES,
+    RESULTS,
+    SCHEMAS,
+    USUAL,
+    Calibration,
+    Content,
+    beginning,
+    text_content,
+)
 from agent_tui.models.image_headers import base64_size, decoded
 from agent_tui.models.messages import (
     AttachmentPart,
@@ -46,6 +57,9 @@ MESSAGE_DEVIATION, SCHEMA_DEVIATION = 6.0, 0.2
 CALL_DEVIATION = 6.0
 """That of what an output has beside the text of an answer, and beside that of each of its calls, in tokens."""
 
+RESULT_DEVIATION, FURTHER_DEVIATION = 4.0, 12.0
+"""That of what wraps a result, and one that follows another, beside what wraps all messages."""
+
 
 WHOLE = 0.06
 """Standard deviation of all factors together, as a share of them."""
@@ -55,8 +69,8 @@ def facts(factors: Sequence[float], deviations: Sequence[float], noise: float = 
     """What is known of a vocabulary before any report: factors of ``KINDS`` and their standard deviations. Of what is
     no text there is the family's template, and how sure that is. Tool definitions are counted like most texts."""
     usual = sum(map(mul, factors, USUAL))
-    spread = MESSAGE_DEVIATION, SCHEMA_DEVIATION * usual, CALL_DEVIATION, CALL_DEVIATION
-    return beginning([*factors, 0.0, usual, 0.0, 0.0], [*deviations, *spread], noise, WHOLE)
+    spread = [MESSAGE_DEVIATION, SCHEMA_DEVIATION * usual, *2 * [CALL_DEVIATION], RESULT_DEVIATION, FURTHER_DEVIATION]
+    return beginning([*factors, 0.0, usual, *4 * [0.0]], [*deviations, *spread], noise, WHOLE)
 
 
 _FITTED = (0.03, 0.08, 0.08, 0.05, 0.05, 0.12, 0.25, 0.3, 0.1, 0.06, 0.06, 0.12)
@@ -87,7 +101,7 @@ LLAMA = _fitted(0.015, 1.01, 0.96, 0.0, 0.97, 0.01, 0.98, 1.3, 1.17, 1.03, 1.0, 
 MISTRAL = _fitted(0.03, 0.99, 1.06, 0.29, 1.01, 0.98, 1.14, 1.02, 1.07, 0.99, 1.0, 1.08, 0.98)
 QWEN = _fitted(0.015, 1.01, 0.97, 0.0, 0.98, 1.0, 0.87, 1.15, 2.24, 1.01, 1.0, 1.05, 1.05)
 QWEN_3_5 = _fitted(0.04, 1.03, 0.96, 0.04, 0.96, 0.94, 0.72, 1.0, 1.11, 1.11, 1.14, 1.04, 0.82)
-OURS = beginning([1, 1, 0, 1, 0, *[1] * 7, 0, 1, 0, 0], [*[0.001] * 12, 2, 0.002, 2, 2], 0.002)
+OURS = beginning([1, 1, 0, 1, 0, *[1] * 7, 0, 1, *[0] * 4], [*[0.001] * 12, 2, 0.002, 2, 2, 1, 1], 0.002)
 """Of the demo model, which counts by o200k_base (``providers.demo_script.Witness``): joints of texts may differ."""
 
 
@@ -319,6 +333,8 @@ def estimate_message(message: Message, family: Family, first_result: bool = True
     overheads = overhead_of(message, family, first_result)
     weights.extend(overheads)
     content.terms[MESSAGES], content.terms[CALLS] = 1.0, float(len(message.tool_calls))
+    if message.role == "tool":
+        content.terms[RESULTS], content.terms[FURTHER] = 1.0, float(not first_result)
     content.plain += rough_tokens + sum(o for _, o in overheads)
     content.rough += (ROUGH * rough_tokens) ** 2
     exact = family.beginning.tokens(content)

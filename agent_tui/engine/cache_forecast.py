@@ -91,8 +91,8 @@ def _forecast_basis(runtime: Runtime, usage: ContextUsage) -> ForecastBasis | No
 
 def _basis_of(runtime: Runtime, call: PlannedCall, total: int) -> ForecastBasis | None:
     """That of a call of so many tokens."""
-    conversation = runtime.conversation
+    steps, summaries, lists = runtime.conversation.steps, runtime.conversation.summaries, runtime.calculator.lists
     call.step.usage = TokenUsage(total, 0)
     return runtime.sent_log.forecast_basis(
-        call.step, call.request, call.info, call.plan, call.thinking, conversation.steps, conversation.summaries
+        call.step, call.request, call.info, call.plan, call.thinking, steps, summaries, lists
     )

@@ -18,7 +18,7 @@ from agent_tui.engine.model_call import PlannedCall, new_step
 from agent_tui.engine.runtime import Runtime
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.failure import Overflow
-from agent_tui.models.messages import fingerprint, user_message
+from agent_tui.models.messages import user_message
 from agent_tui.models.requests import (
     ModelInfo,
     ModelRequest,
@@ -83,7 +83,7 @@ def _step_of_now(runtime: Runtime, kind: StepKind) -> Step:
     """A step that records what is sent now: messages, fixed parts, records in force."""
     conversation, prefix = runtime.conversation, runtime.request_prefix
     step, view = new_step(kind, runtime.info), conversation.view()
-    step.sent_count, step.sent_fingerprint = len(view), fingerprint(sent.message.id for sent in view)
+    step.sent_count = len(view)
     step.fixed, step.fixed_fingerprint = conversation.fixed_sets.one(prefix.fixed), prefix.fingerprint
     step.prune_ids = active_prune_ids(conversation.records)
     step.given = given_of(runtime.inputs(), conversation.info.head_id)
@@ -186,24 +186,23 @@ def fitting_output(
     window: int | None,
     max_input: int | None = None,
     fits_well: bool = False,
-    least: int = 1,
 ) -> int | None:
     """The output tokens with which the same request fits; None when its input does not, or nothing says that it does.
 
     ``asked`` was refused; ``estimate`` is the input by our own numbers. ``window`` and ``max_input`` are what is known
     of the model, with what the refusal taught. ``fits_well``: by our numbers the input fits, so that half of the answer
-    is tried where the refusal states no size. Below ``least`` an answer is of no use to the caller.
+    is tried where the refusal states no size.
     """
     if overflow is not None and overflow.max_output is not None:
         known = [overflow.max_output]
         if window:
             known.append(window - estimate - _rough_margin(window, estimate))
-        return _less(min(known), asked, least)
+        return _less(min(known), asked, 1)
     stated = overflow.window if overflow is not None else None
     smallest = min((n for n in (window, stated) if n), default=0)
     if not smallest:
         return None
-    least = max(least, min_output(smallest))
+    least = min_output(smallest)
     size = _stated_input(overflow, estimate, asked)
     if size is None:
         complains = overflow is not None and overflow.max_input is not None

@@ -239,10 +239,8 @@ class ContextControl:
 
     def history(self) -> SessionPast:
         """The session as it was before each of its steps. It stays with this session, and grows with it."""
-        runtime, c = self._state.runtime, self._state.conversation
-        return SessionPast(
-            StoredSession(c.messages, c.steps, c.every_record, c.summaries, runtime.policy(), c.inherited)
-        )
+        c = self._state.conversation
+        return SessionPast(StoredSession(c.messages, c.steps, c.every_record, c.summaries, c.inherited))
 
     def timeline(self) -> Timeline:
         """The session's steps side by side."""

@@ -12,8 +12,9 @@ from typing import Any
 
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.notices import cancelled_text, fold_text
-from agent_tui.context.compaction.plan import CompactionPlan, expected_message, records_of
+from agent_tui.context.compaction.plan import CompactionPlan, records_of
 from agent_tui.context.compaction.price import PlanPrice
+from agent_tui.context.compaction.summary_plan import expected_message
 from agent_tui.context.cuts import WITHOUT_SUFFIX, dropped_attachments, dropped_by, parts_of, treated
 from agent_tui.context.view import summaries_in_force
 from agent_tui.engine.compaction.drop_marks import DropMarks, cold_in_turn
@@ -369,12 +370,12 @@ def _fold_plan(plan: CompactionPlan, price: PlanPrice) -> EditPlan:
     assert plan.summary is not None
     message = expected_message(plan.summary, record_id := new_id("rec"))
     records = records_of(plan, 0.0, "", record_id, message)
-    after, lost = plan.usage_after(records, message), plan.lost(records, message)
+    after, lost = plan.now.size_after(records, message), plan.lost(records, message)
     return EditPlan(
         plan.summary.message_ids,
         plan.before - after.total,
         after.spread,
         0 if lost is None else lost.tokens,
         price.behind,
-        fold_text(plan, after, price, lost),
+        fold_text(plan, after.total, price, lost),
     )

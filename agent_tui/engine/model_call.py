@@ -112,7 +112,8 @@ class PlannedCall:
         runtime, step = self.runtime, self.step
         if runtime is None:
             return
-        runtime.sent_log.record(step, self.request, self.info, self.plan, self.thinking, runtime.conversation.steps)
+        steps, lists = runtime.conversation.steps, runtime.calculator.lists
+        runtime.sent_log.record(step, self.request, self.info, self.plan, self.thinking, steps, lists)
         if step.kind == "turn":
             runtime.expect_cold(None)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 
-from agent_tui.context.anchor import SentPrefixes
+from agent_tui.context.sent_lists import SentLists
 from agent_tui.context.tokens import char_tokens
 from agent_tui.engine.conversation import Conversation
 from agent_tui.models.messages import CHANGE, AttachmentPart, content_fingerprint, fingerprint
@@ -185,7 +185,7 @@ class StablePrefix:
     ) -> None:
         self._now, self._denies = now, denies
         self._built: dict[str, _Sent] = {}
-        self._prefixes = SentPrefixes()
+        self._lists = SentLists()
 
     def forget(self) -> None:
         """Another session or model: nothing of it is in a cache yet."""
@@ -207,7 +207,7 @@ class StablePrefix:
             step, sent = found
             prefix = build_request_prefix(sent.blocks, fresh.offered)
             prefix.set_counts({**known_counts(step.fixed), **fresh.counts()})
-            prefix.sent_before = step.sent_count if self._prefixes.begins_with(step) else 0
+            prefix.sent_before = step.sent_count if self._begins(step, conversation) else 0
         self._keep(prefix, _others(fresh), chosen)
         held = _files([*prefix.system, *prefix.documents])
 
@@ -228,7 +228,6 @@ class StablePrefix:
         beginning back with the messages, and after a summary there is none. Where only the end was taken back, so far
         that none of them is left whole, the newest request of all stands in, unless something was compacted since.
         """
-        self._prefixes = self._prefixes.moved_to(conversation.view())[0]
         asked, others = (model.spec.key, model.target.model), _others(fresh)
         newest: tuple[Step, _Sent] | None = None
         known: dict[str, _Sent | None] = {}
@@ -245,13 +244,17 @@ class StablePrefix:
                 known[key] = sent if holds else None
             if (sent := known[key]) is None:
                 continue
-            if self._prefixes.begins_with(step):
+            if self._begins(step, conversation):
                 return step, sent
             made = (record for record in conversation.records if record.reason != "edit")
             moments = (moment for record in made for moment in (record.created, *record.switched))
             if newest is None and not any(moment > sent_at for moment in moments):
                 newest = step, sent
         return newest
+
+    def _begins(self, step: Step, conversation: Conversation) -> bool:
+        """Returns whether the conversation as it is sent now begins with the messages of a step."""
+        return self._lists.begins(step, conversation.steps, [item.key for item in conversation.view()])
 
     def _may_send(self, sent: _Sent) -> bool:
         return not any(self._denies(Path(block.path)) for block in sent.blocks if block.path)

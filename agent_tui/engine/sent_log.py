@@ -10,7 +10,8 @@ from agent_tui.context.accounting.inputs import reasoning_tokens
 from agent_tui.context.anchor import share_at
 from agent_tui.context.cache_forecast import ForecastBasis, forecast_basis
 from agent_tui.context.cache_misses import PrefixSizes, judge, life_of
-from agent_tui.context.cache_paths import MODEL, SERVER, THINKING, SentMessages, SentPaths, sent_fixed
+from agent_tui.context.request_differences import MODEL, SERVER, THINKING, SentHistory, sent_fixed
+from agent_tui.context.sent_lists import SentLists, SentMessages
 from agent_tui.context.tokens import estimate_fixed, estimate_message, family_of
 from agent_tui.models.messages import Message
 from agent_tui.models.requests import ModelInfo, ModelRequest, SentMessage
@@ -18,65 +19,56 @@ from agent_tui.models.steps import Sent, Step
 from agent_tui.providers.catalog import caching_of
 from agent_tui.providers.dialects.record import Caching
 from agent_tui.providers.dialects.shared import ReplayPlan, Thinking
-from agent_tui.providers.pieces import OWN_SERVER, PROGRAM, Known, PieceMaker
+from agent_tui.providers.pieces import OWN_SERVER, PROGRAM, Known, PieceMaker, Pieces
 from agent_tui.records import dataclass
 
 
 @dataclass(slots=True)
 class SentLog:
-    """Of one session and model. What a step adds costs what is new in it. ``_same`` messages are, in all requests
-    that were looked at since, as the step sent them that was recorded last."""
+    """Of one session and model. ``lists`` are those of its calculator: what a step adds costs what is new in it."""
 
-    paths: SentPaths = field(default_factory=SentPaths)
     _maker: PieceMaker = field(default_factory=PieceMaker)
-    _same: int = 0
 
     def record(
         self, step: Step, request: ModelRequest, info: ModelInfo, plan: ReplayPlan, thinking: Thinking,
-        earlier: Sequence[Step],
+        earlier: Sequence[Step], lists: SentLists,
     ) -> None:  # fmt: skip
         """Stores with a step what its request is made of. ``earlier`` are the session's steps, itself among them or
         not."""
-        self.paths.take([other for other in earlier if other is not step])
-        messages, settings, marks = self._made_of(request, info, plan, thinking, earlier)
-        step.sent = self.paths.record(step.id, messages, settings, marks)
-        self._same = len(messages.digests)
+        pieces = self._pieces(request, info, plan, thinking, earlier, lists)
+        keys = (lists.keys(step, earlier) if step.sent_keys is not None else None) or pieces.keys
+        if len(keys) == len(pieces.digests):
+            lists.record(step, SentMessages(keys, pieces.digests), earlier)
+        step.sent = Sent(pieces.settings, pieces.marks)
 
     def forecast_basis(
         self, step: Step, request: ModelRequest, info: ModelInfo, plan: ReplayPlan, thinking: Thinking,
-        earlier: Sequence[Step], summaries: Collection[str],
+        earlier: Sequence[Step], summaries: Collection[str], lists: SentLists,
     ) -> ForecastBasis | None:  # fmt: skip
         """Returns what the next request would find in the provider's cache; ``step`` is what it would be. Nothing of it
         is recorded."""
-        self.paths.take(earlier)
-        messages, settings, marks = self._made_of(request, info, plan, thinking, earlier)
-        step.sent = Sent(settings, marks=marks)
+        pieces = self._pieces(request, info, plan, thinking, earlier, lists)
+        step.sent = Sent(pieces.settings, pieces.marks)
         caching, sizes = _caching(step, info), _sizes(step, request.messages, earlier, info)
-        with self.paths.ahead(step.id, messages):
-            return forecast_basis(step, earlier, self.paths, caching, sizes, info.prices, summaries)
+        history = SentHistory(lists, earlier, (step, SentMessages(pieces.keys, pieces.digests)))
+        return forecast_basis(step, earlier, history, caching, sizes, info.prices, summaries)
 
-    def _made_of(
-        self, request: ModelRequest, info: ModelInfo, plan: ReplayPlan, thinking: Thinking, earlier: Sequence[Step]
-    ) -> tuple[SentMessages, dict[str, str], list[int]]:
-        pieces = self._maker.pieces(request, info, plan, thinking, partial(self._known, earlier))
-        self._same = min(self._same, pieces.same)
-        return (
-            SentMessages(pieces.keys, pieces.digests, self._same),
-            pieces.settings,
-            pieces.marks,
-        )
+    def _pieces(
+        self, request: ModelRequest, info: ModelInfo, plan: ReplayPlan, thinking: Thinking, earlier: Sequence[Step],
+        lists: SentLists,
+    ) -> Pieces:  # fmt: skip
+        return self._maker.pieces(request, info, plan, thinking, partial(self._known, SentHistory(lists, earlier)))
 
-    def _known(self, earlier: Sequence[Step], settings: dict[str, str]) -> Known:
+    def _known(self, history: SentHistory, settings: dict[str, str]) -> Known:
         """Returns what the newest step sent, where the same program sent it the same way: a session of thousands of
         messages is not encoded anew because it is resumed."""
-        newest = next((s for s in reversed(earlier) if s.sent is not None and self.paths.end(s) is not None), None)
-        end = self.paths.end(newest) if newest is not None else None
-        if newest is None or newest.sent is None or end is None:
+        found = ((step.sent, history.of(step)) for step in reversed(history.steps))
+        sent, messages = next((each for each in found if each[1] is not None), (None, None))
+        if sent is None or messages is None:
             return {}
-        if any(newest.sent.settings.get(name) != settings.get(name) for name in (MODEL, SERVER, THINKING, PROGRAM)):
+        if any(sent.settings.get(name) != settings.get(name) for name in (MODEL, SERVER, THINKING, PROGRAM)):
             return {}
-        sent = self.paths.messages(end)
-        return dict(zip(sent.keys, sent.digests, strict=True))
+        return dict(zip(messages.keys, messages.digests, strict=True))
 
     def judge(
         self,
@@ -85,6 +77,7 @@ class SentLog:
         view: Sequence[SentMessage],
         info: ModelInfo,
         summaries: Collection[str],
+        lists: SentLists,
     ) -> None:
         """Says with a finished step what of it should have been read from the cache, and why it was not. ``view`` are
         the messages that it sent."""
@@ -94,7 +87,7 @@ class SentLog:
         step.cache_life = life_of(step, caching)
         earlier = steps[: next((n for n in range(len(steps) - 1, -1, -1) if steps[n] is step), len(steps))]
         sizes = _sizes(step, view, earlier, info)
-        found = judge(step, earlier, self.paths, caching, sizes, info.prices, summaries)
+        found = judge(step, earlier, SentHistory(lists, steps), caching, sizes, info.prices, summaries)
         step.expected_read, step.miss = found.expected, found.miss
 
 

@@ -8,7 +8,6 @@ import shutil
 from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from agent_tui.context.accounting.lost import LostReasoning, lost_reasoning
 from agent_tui.context.anchor import branches, on_branch
@@ -34,9 +33,6 @@ from agent_tui.store.locks import SessionLock
 from agent_tui.store.store import Store
 from agent_tui.text.clean import plain_line
 from agent_tui.tools.files.snapshots import RestorePlan
-
-if TYPE_CHECKING:
-    from agent_tui.context.compaction.ledger import Ledger
 
 log = logging.getLogger(__name__)
 
@@ -305,10 +301,6 @@ class CompactionControl:
     async def preview(self, focus: str = "") -> CompactionFigures:
         """Returns what ``now`` would do, with numbers and without a model call."""
         return await self._state.binding.compaction.preview(focus, self._context.usage())
-
-    async def ledger(self, operation_id: str) -> Ledger:
-        """Returns where each fact stands now that a compaction took out of what is sent."""
-        return await self._state.binding.compaction.ledger(operation_id)
 
     async def now(self, focus: str = "") -> None:
         """Compacts now; ``focus`` tells the summary what matters. The outcome arrives as an event."""

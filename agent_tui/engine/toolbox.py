@@ -32,8 +32,8 @@ from agent_tui.paths import private_dir
 from agent_tui.providers.catalog import patches_files, web_search
 from agent_tui.text.clean import clean_line
 from agent_tui.tools.base import Subagent, ToolContext, ToolMemory, User
-from agent_tui.tools.children.job import Work
 from agent_tui.tools.children.jobs import STARTED, Jobs
+from agent_tui.tools.children.work import Work
 from agent_tui.tools.files.snapshots import FileHistory, ProjectKeeping, RestorePlan, Snapshotter, apply_restore
 from agent_tui.tools.files.text import remember_attached
 from agent_tui.tools.registry import ToolRegistry, builtin_tools

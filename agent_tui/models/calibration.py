@@ -44,10 +44,12 @@ many know single characters only; ``fragments``: base64, hashes and the like. Tw
 vocabularies count more for: ``capitals`` are words and pieces that are not in lower case, ``more digits`` the digits
 beyond the first of each token, which vocabularies that take digits one by one count."""
 
-TERMS = (*KINDS, "messages", "schemas", "answers", "calls")
+TERMS = (*KINDS, "messages", "schemas", "answers", "calls", "results", "further results")
 """What an input consists of: texts by kind, how many messages wrap them, tokens of tool definitions, which providers
-write in their own way, how many answers are left of an output without the reasoning in it, and how many calls of tools.
-A change of them needs another version of the store."""
+write in their own way, how many answers are left of an output without the reasoning in it, how many calls of tools,
+and how many of the messages are results of tools: all of them, and those that follow another one. Results are wrapped
+otherwise than what users say, and many of them are cleared at once. A change of these needs another version of the
+store."""
 
 CAPITALS, MORE = KINDS.index("capitals"), KINDS.index("more digits")
 """The kinds whose counts are no tokens of o200k_base."""
@@ -70,7 +72,7 @@ that is 4 % larger (``tests/benchmarks/full_context.py``, 2026-11-23)."""
 EXACT, INEXACT = 0.004, 0.012
 """Noises of a vocabulary that is known whole, and that is not: up to the first no language is foreign to it."""
 
-MESSAGES, SCHEMAS, ANSWERS, CALLS = (TERMS.index(term) for term in TERMS[len(KINDS) :])
+MESSAGES, SCHEMAS, ANSWERS, CALLS, RESULTS, FURTHER = (TERMS.index(term) for term in TERMS[len(KINDS) :])
 
 GRAIN = 0.02
 """Steps of ``Calibration.coarse``."""

@@ -19,11 +19,13 @@ REASONING = "/reasoning"
 @dataclass(slots=True)
 class SentKeys:
     """The keys of the messages of a request, in their order, as the difference to an earlier step: the first ``kept``
-    are those of the step ``base``."""
+    are those of the step ``base``. ``digests``: what the others were on the wire, treatment included (cleared, clipped,
+    reasoning left out); none before it is sent."""
 
     base: str = ""
     kept: int = 0
     keys: list[str] = field(default_factory=list)
+    digests: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -49,6 +51,15 @@ class Split:
 
 
 @dataclass(slots=True)
+class Part:
+    """Items that one report settled together with others, and that come or go without those. ``weight`` as of a new
+    item."""
+
+    keys: list[str]
+    weight: float
+
+
+@dataclass(slots=True)
 class Settlement:
     """What was not known of a request when it was sent, and what its report made of that.
 
@@ -60,6 +71,7 @@ class Settlement:
 
     items: list[NewItem] = field(default_factory=list)
     splits: list[Split] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
     content: Content = field(default_factory=Content)
     costs: dict[str, int] = field(default_factory=dict)
     again: dict[str, int] = field(default_factory=dict)

@@ -40,20 +40,12 @@ class CacheMiss:
 
 @dataclass(slots=True)
 class Sent:
-    """The content that one step sent, beside its fixed parts (``Step.fixed``): stored as the difference to an earlier
-    step."""
+    """What one step sent beside its fixed parts (``Step.fixed``) and its messages (``Step.sent_keys``)."""
 
     settings: dict[str, str] = field(default_factory=dict)
     """The fields of the request that a cache may depend on, by name (``model``, ``server``, ``thinking``, ``schema``,
     ``tool choice``, ``cache key``, ``others``; ``images`` is how many, where that matters): short values as they are,
     longer ones as a digest; ``program`` is the version whose digests these are."""
-    base: str = ""
-    """The step that sent the first ``kept`` messages too; empty: none did."""
-    kept: int = 0
-    keys: list[str] = field(default_factory=list)
-    """Of the other messages, ``SentMessage.key``."""
-    digests: list[str] = field(default_factory=list)
-    """What they were on the wire, treatment included (cleared, clipped, reasoning left out)."""
     marks: list[int] = field(default_factory=list)
     """The request's cache markers as the number of messages before each, ascending; 0 is behind system and tools."""
 
@@ -247,8 +239,6 @@ class Step:
     answered_by: str | None = None
     """The model as the answer names it."""
     sent_count: int = 0
-    sent_fingerprint: str = ""
-    """Of the ids of the messages that were sent (``models.messages.fingerprint``)."""
     fixed_fingerprint: str = ""
     """Of the request's system prompt and tools."""
     anchor_step: str | None = None
@@ -355,10 +345,6 @@ class Step:
         return nothing_came and self.failure is not None and self.failure.kind in NOT_BILLED
 
 
-STANDS = ("kept", "recallable", "lost")
-"""Where a fact may stand after a compaction: in the order of ``CompactionRecord.facts``."""
-
-
 @dataclass(slots=True)
 class CompactionRecord:
     """One compaction: nothing is deleted, the record says what is sent differently while it is active."""
@@ -399,9 +385,6 @@ class CompactionRecord:
     before_estimated: bool = True
     switched: list[float] = field(default_factory=list)
     """When it was put out of force, and back, in turn (seconds since the epoch)."""
-    facts: dict[str, list[int]] = field(default_factory=dict)
-    """Of the facts that its messages said, by kind (``context.compaction.facts.KINDS``): how many stood in the summary
-    or in messages that stayed, could be recalled, and were lost to the model."""
     warm: bool = False
     """The summary was asked for as the next message of the conversation, all of which the provider had in its cache."""
     input_tokens: int | None = None
@@ -410,8 +393,6 @@ class CompactionRecord:
     recall: bool = False
     """What stands in the place of a ``prune``'s results says by which id the tool ``recall`` brings them back: it was
     offered then."""
-    appended: int = 0
-    """Rules and facts that the program added to the summary, because they would have been missing."""
     beside: list[str] = field(default_factory=list)
     """First messages of the branches that had been left when it was made: it does not hold on them, so that each goes
     on as it was left."""

@@ -307,7 +307,7 @@ class EventPrinter:
                 self._told.add(text)
                 if text and not quiet:
                     shown = outcome == "done" and any(record.summary_id for record in records)
-                    more = ". /compact show has its facts and summary." if shown else ""
+                    more = ". /compact show has its messages and summary." if shown else ""
                     writer.say(f"{text}{more}", _COMPACTION.get(outcome, "Note"))
             case Notice(level, text, code):
                 self._told.add(text)

@@ -71,12 +71,10 @@ Treatment = tuple[bool, tuple[int, ...]]
 
 @dataclass(slots=True, frozen=True)
 class Pieces:
-    """The messages of one request. The first ``same`` are as in the request before; ``marks`` see
-    ``models.steps.Sent``."""
+    """The messages of one request; ``marks`` see ``models.steps.Sent``."""
 
     keys: list[str]
     digests: list[str]
-    same: int
     marks: list[int]
     settings: dict[str, str]
 
@@ -122,7 +120,7 @@ class PieceMaker:
         self._keys = [*self._keys[:same], *(item.key for item in items[same:])]
         self._digests = [*self._digests[:same], *made]
         marks = self._marks(request, info.target) if empty.marked else []
-        return Pieces(self._keys, self._digests, same, marks, settings)
+        return Pieces(self._keys, self._digests, marks, settings)
 
     def _same(self, items: Sequence[SentMessage], treatments: Sequence[Treatment | None]) -> int:
         """Returns how many messages are the objects that were sent before, treated as before: a stored message does not
@@ -137,7 +135,7 @@ class PieceMaker:
         return next(filter(changed, range(end)), end)
 
     def _marks(self, request: ModelRequest, target: Target) -> list[int]:
-        """Returns where ``add_breakpoints`` puts its markers, as numbers of messages."""
+        """Returns where the markers of a cached prefix stand, as numbers of messages."""
         # An answer of which nothing is sent is none on the wire.
         pairs = zip(self._items, self._digests, strict=True)
         roles = ["" if digest == _NOTHING else item.message.role for item, digest in pairs]

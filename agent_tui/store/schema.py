@@ -14,7 +14,7 @@ import sqlite3
 APPLICATION_ID = 0x41475455
 """``PRAGMA application_id`` of our files (the letters AGTU): tells them from other programs' databases."""
 
-VERSION = 19
+VERSION = 20
 
 SCHEMA = (
     """CREATE TABLE session (

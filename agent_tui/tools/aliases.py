@@ -18,7 +18,6 @@ from typing import Any
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import Metadata
 from agent_tui.tools.arguments import read_arguments
-from agent_tui.urls import urls_in
 
 MAX_SECONDS = 3_600.0
 """The longest a command may be waited for. What is asked for beyond it was meant in milliseconds."""
@@ -107,7 +106,7 @@ _PASSED_OVER: Mapping[str, str] = {
     "glob": "casesensitive respectgitignore respectgeminiignore includedirs limit",
     "grep": "n linenumber headlimit limit maxmatches maxmatchesperfile totalmaxmatches maxresults outputmode",
     "bash": "login shell tty yieldtimems maxoutputtokens delayms additionalpermissions",
-    "jobs": "filter block limit activeonly",
+    "jobs": "filter block limit activeonly timeout",
     "fetch": "prompt format timeout maxlength",
     "web_search": "alloweddomains blockeddomains maxresults numresults limit",
     "todo": "merge action",
@@ -131,12 +130,6 @@ _STATES: Mapping[str, str] = {
 
 _BY_NAME = {name: own for own, names in _NAMES.items() for name in (own.replace("_", ""), *names.split())}
 _BY_NAME |= dict.fromkeys(_EDITOR, "edit")
-_TYPES: Mapping[str, str] = {
-    "python": "*.py", "py": "*.py", "js": "*.{js,jsx,mjs,cjs}", "ts": "*.{ts,tsx,mts,cts}", "rust": "*.rs",
-    "c": "*.{c,h}", "cpp": "*.{cc,cpp,cxx,hh,hpp,h}", "ruby": "*.rb", "md": "*.{md,markdown}", "sh": "*.{sh,bash}",
-    "yaml": "*.{yml,yaml}", "kotlin": "*.kt", "html": "*.{html,htm}",
-}  # fmt: skip
-"""ripgrep's types whose names are not what the files end with."""
 
 
 def own_name(name: str) -> str:
@@ -154,8 +147,6 @@ def understood(name: str, arguments: Metadata, cwd: Path) -> tuple[str, Metadata
         return name, arguments
     if tool == "edit" and called == "replaceinfile" and "diff" in arguments:
         return name, arguments
-    if tool == "bash" and isinstance(arguments.get("action"), dict):
-        arguments = {name: value for name, value in arguments["action"].items() if name != "type"}
     said = _Said(arguments, called, cwd)
     found = said.by(_ARGUMENTS[tool])
     if tool in _SHAPES:
@@ -246,7 +237,7 @@ def _write(found: Metadata, said: _Said) -> None:
         raise ToolError(f"write: there is no mode {str(mode)[:40]!r}. It writes whole files; use edit to append.")
 
 
-def _edit(found: Metadata, said: _Said) -> str | None:
+def _edit(found: Metadata, said: _Said) -> None:
     entries = found.get("edits")
     if isinstance(entries, dict):
         entries = [entries]
@@ -260,17 +251,6 @@ def _edit(found: Metadata, said: _Said) -> str | None:
             for name in ("old_string", "new_string", "replace_all"):
                 if name in said.left:
                     found[name] = said.left.pop(name)
-    times = _number(said.take("expectedreplacements"))
-    if times is not None and times > 1 and "old_string" in found:
-        found["replace_all"] = True
-    path = found.get("path")
-    if found.get("old_string") == "" and isinstance(path, str) and _is_nothing(path, said.cwd):
-        # Nothing, replaced by all of a new file.
-        content = found["new_string"]
-        found.clear()
-        found.update(path=path, content=content)
-        return "write"
-    return None
 
 
 def _one_edit(entry: Any) -> Any:
@@ -278,22 +258,6 @@ def _one_edit(entry: Any) -> Any:
         return entry
     said = _Said(entry)
     return said.by(_EDIT_ARGUMENTS) | said.left
-
-
-def _is_nothing(path: str, cwd: Path) -> bool:
-    """Returns whether a file below the working directory is not there, or is empty."""
-    try:
-        place = (cwd / path).resolve()
-        return place.is_relative_to(cwd.resolve()) and place.stat().st_size == 0
-    except FileNotFoundError:
-        return True
-    except (OSError, ValueError, RuntimeError):
-        return False
-
-
-def _list(found: Metadata, said: _Said) -> None:
-    if _yes(said.take("recursive")):
-        found.setdefault("depth", 10)
 
 
 def _grep(found: Metadata, said: _Said) -> None:
@@ -304,11 +268,6 @@ def _grep(found: Metadata, said: _Said) -> None:
         found.setdefault("files_only", True)
     if said.take("casesensitive") is False:
         found.setdefault("ignore_case", True)
-    if _yes(said.take("fixedstrings literal")) and isinstance(found.get("pattern"), str):
-        found["pattern"] = re.escape(found["pattern"])
-    kind = said.take("type")
-    if isinstance(kind, str) and kind:
-        found.setdefault("glob", _TYPES.get(kind, f"*.{kind}"))
 
 
 def _bash(found: Metadata, said: _Said) -> str | None:
@@ -377,17 +336,8 @@ def _beneath(folder: str, patch: str) -> str:
 
 
 def _jobs(found: Metadata, said: _Said) -> None:
-    waits, longest = said.take("block"), _number(said.take("timeout"))
     if said.called in ("killshell", "killbash", "taskstop"):
         found["stop"] = True
-    elif waits is not False and longest is not None and said.called == "taskoutput":
-        found.setdefault("wait", longest / 1000 if longest > 600 else longest)
-
-
-def _fetch(found: Metadata, said: _Said) -> None:
-    prompt = said.take("prompt")
-    if "url" not in found and isinstance(prompt, str) and (named := next(urls_in(prompt), None)):
-        found["url"] = named[2].text
 
 
 def _todo(found: Metadata, said: _Said) -> None:
@@ -437,7 +387,7 @@ def _ask(found: Metadata, said: _Said) -> None:
 
 
 _SHAPES: Mapping[str, Callable[[Metadata, _Said], str | None]] = {
-    "read": _read, "write": _write, "edit": _edit, "list": _list, "grep": _grep, "bash": _bash, "jobs": _jobs,
-    "fetch": _fetch, "todo": _todo, "subagent": _subagent, "ask": _ask,
+    "read": _read, "write": _write, "edit": _edit, "grep": _grep, "bash": _bash, "jobs": _jobs,
+    "todo": _todo, "subagent": _subagent, "ask": _ask,
 }  # fmt: skip
 """By tool, what puts arguments of another shape into ours; it answers the tool that is meant where that is another."""

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO
 
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import new_id, saved_note
 from agent_tui.paths import private_dir
 from agent_tui.records import dataclass
 from agent_tui.text.numbers import lines_in
+from agent_tui.tools.sandbox.keep import FULL
 
-SPILL_LIMIT = 50_000_000  # characters of one output kept on disk
+LOG_BYTES = 20_000_000
+"""Size of a file with output. A server that talks for days must not fill the disk."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -32,78 +34,87 @@ class Capped:
 
 
 class Collector:
-    """Takes output in pieces, keeps its beginning and end, and writes everything to a file once it is too long.
+    """Takes output in pieces, keeps of what is new the beginning and the end, and writes everything to the file
+    ``path`` once it is too long, or once that is opened.
 
-    ``limit`` is in characters. Memory stays bounded by it; the file is private to the user. Whatever touches the file
-    raises ToolError where the disk says no, and the file is closed then.
+    ``limit`` is in characters. Memory stays bounded by it; the file is private to the user and has at most
+    ``LOG_BYTES``. Whatever touches it raises ToolError where the disk says no, and it is closed then.
     """
 
-    def __init__(self, limit: int, spill_dir: Path, name: str) -> None:
+    def __init__(self, limit: int, folder: Path, name: str) -> None:
         self._limit = max(limit, 200)
-        self._head_size = self._limit // 2
-        self._spill_dir, self._name = spill_dir, name
-        self._head = ""
-        self._tail = ""
-        self._file: TextIO | None = None
-        self._path: Path | None = None
-        self.characters = 0
-        self._newlines = 0
+        self._half = self._limit // 2
+        self.path = folder / f"{new_id(name)}.txt"
+        self._file: BinaryIO | None = None
+        self._opened = False
+        self._size = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._head = self._tail = ""
+        self._new = self._newlines = 0
         self._open_line = False
 
     def feed(self, text: str) -> None:
         if not text:
             return
-        self.characters += len(text)
+        self._new += len(text)
         self._newlines += text.count("\n")
         self._open_line = not text.endswith("\n")
-        if self._path is None and len(self._head) + len(text) <= self._limit:
-            self._head += text
-            return
-        if self._path is None:
-            self._open()
-            everything, self._head = self._head + text, ""
-            self._write(everything)
-            self._head, self._tail = everything[: self._head_size], everything[self._head_size :]
-        else:
+        try:
+            if self._new > self._limit:
+                self.open()
             self._write(text)
-            self._tail += text
-        keep = self._limit - self._head_size
-        if len(self._tail) > keep:
-            self._tail = self._tail[-keep:]
+        finally:
+            room = 0 if self._tail else self._half - len(self._head)
+            self._head += text[:room]
+            self._tail = (self._tail + text[room:])[self._half - self._limit :]
 
-    def finish(self) -> Capped:
-        """Returns the output as the model gets it; closes the file."""
-        lines = self._newlines + self._open_line
-        if self._path is None:
-            return Capped(self._head, None, self.characters, lines, lines)
-        self.close()
-        left = self.characters - len(self._head) - len(self._tail)
-        text = f"{self._head}\n{saved_note(left, self._path)}\n{self._tail}"
-        return Capped(text, self._path, self.characters, lines, lines_in(self._head) + lines_in(self._tail))
+    def take(self) -> Capped:
+        """Returns what is new since the last time."""
+        lines, left = self._newlines + self._open_line, self._new - len(self._head) - len(self._tail)
+        if left:
+            text = f"{self._head}\n{saved_note(left, self.path)}\n{self._tail}"
+            capped = Capped(text, self.path, self._new, lines, lines_in(self._head) + lines_in(self._tail))
+        else:
+            capped = Capped(self._head + self._tail, None, self._new, lines, lines)
+        self._begin()
+        return capped
+
+    def open(self) -> None:
+        """Writes the output to its file from now on, with what came before; before anything of it was taken."""
+        if self._opened:
+            return
+        self._opened = True
+        try:
+            private_dir(self.path.parent)
+            self._file = self.path.open("xb")
+            self.path.chmod(0o600)
+        except OSError as error:
+            raise _unsaved(error) from None
+        self._write(self._head + self._tail)
+
+    def _write(self, text: str) -> None:
+        if self._file is None or self._size >= LOG_BYTES:
+            return
+        data = text.encode("utf-8", "replace")
+        room = LOG_BYTES - self._size
+        self._size += len(data)
+        try:
+            self._file.write(data[:room] + (FULL if self._size >= LOG_BYTES else b""))
+            self._file.flush()
+        except OSError as error:
+            with contextlib.suppress(ToolError):
+                self.close()
+            raise _unsaved(error) from None
 
     def close(self) -> None:
+        """Writes nothing more to the file."""
         file, self._file = self._file, None
         if file is not None:
             try:
                 file.close()
-            except OSError as error:
-                raise _unsaved(error) from None
-
-    def _open(self) -> None:
-        try:
-            self._path = private_dir(self._spill_dir) / f"{new_id(self._name)}.txt"
-            self._file = self._path.open("x", encoding="utf-8", errors="replace", newline="\n")
-            self._path.chmod(0o600)
-        except OSError as error:
-            raise _unsaved(error) from None
-
-    def _write(self, text: str) -> None:
-        if self._file is not None and self.characters <= SPILL_LIMIT:
-            try:
-                self._file.write(text)
-            except OSError as error:
-                with contextlib.suppress(ToolError):
-                    self.close()
+            except OSError as error:  # some disks say only here that they are full
                 raise _unsaved(error) from None
 
 
@@ -116,4 +127,5 @@ def cap(text: str, limit: int, spill_dir: Path, name: str) -> Capped:
     Raises ToolError when that cannot be written."""
     collector = Collector(limit, spill_dir, name)
     collector.feed(text)
-    return collector.finish()
+    collector.close()
+    return collector.take()

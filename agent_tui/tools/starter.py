@@ -15,7 +15,6 @@ import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import Metadata
@@ -24,17 +23,16 @@ from agent_tui.pipes.programs import find_program, program_environment, why_not_
 from agent_tui.records import dataclass
 from agent_tui.text.clean import plain_line
 from agent_tui.text.numbers import duration, size
-from agent_tui.tools.children.process import ProcessGroup
+from agent_tui.tools.children.bounded import Buffer, run_bounded
 from agent_tui.tools.files.file_watch import FileWatch
 from agent_tui.tools.files.fingerprints import BEING_WRITTEN, SETTLED_SECONDS, NamedFiles, fingerprint
 from agent_tui.tools.files.named_files import named_files, with_environment
 from agent_tui.tools.git.untrusted import harmless_git
 from agent_tui.tools.sandbox.policy import free
-from agent_tui.tools.sandbox.start import as_file, shell_program
+from agent_tui.tools.sandbox.start import shell_program
 
 MOST_BYTES = 1_000_000
 """Of what a command prints, and of its errors; one that prints more is ended."""
-_DRAIN_SECONDS = 0.5
 SETTLING = SETTLED_SECONDS + 0.05
 """Seconds that a file which was written just now is waited for, once."""
 _ENDED_WITHIN = 1.0
@@ -252,61 +250,14 @@ async def _until_touched(watch: FileWatch) -> AsyncIterator[None]:
 
 async def run_shell_line(line: str, told: bytes, cwd: Path, env: Mapping[str, str], seconds: float) -> Ran:
     """``Starter.run`` behind its checks."""
-    given = as_file(told)
-    read_end, write_end = os.pipe()
+    output, errors = Buffer(MOST_BYTES), Buffer(MOST_BYTES)
+    launch = free([shell_program(), "-c", line], env)
     try:
-        launch = free([shell_program(), "-c", line], env)
-        group = await ProcessGroup.start(launch, cwd, streams=(given, write_end))
+        end = await run_bounded(launch, cwd, seconds, output.take, errors.take, given=told)
     except ToolError as error:
-        os.close(read_end)
         return Ran(problem=str(error))
-    except BaseException:
-        os.close(read_end)
-        raise
-    finally:
-        os.close(given)
-        os.close(write_end)
-    reader = asyncio.StreamReader(limit=1 << 16)
-    loop = asyncio.get_running_loop()
-    too_much: asyncio.Future[None] = loop.create_future()
-    waiting = asyncio.ensure_future(group.wait())
-    kept = bytearray(), bytearray()
-    reading: set[asyncio.Task[None]] = set()
-    transport: asyncio.BaseTransport | None = None
-    try:
-        transport, _ = await loop.connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(read_end, "rb", buffering=0)
-        )
-        reading.add(asyncio.create_task(_keep(reader.read, kept[0], too_much), name="its output"))
-        reading.add(asyncio.create_task(_keep(lambda _: group.read(), kept[1], too_much), name="its errors"))
-        ends: set[asyncio.Future[Any]] = {waiting, too_much}
-        done, _ = await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        if not done:
-            return Ran(problem=f"took more than {duration(seconds)} and was ended")
-        if not too_much.done():
-            # What it left in the background may hold its pipes open for as long as it likes.
-            await asyncio.wait(reading, timeout=_DRAIN_SECONDS)
-        if too_much.done():
-            return Ran(problem=f"printed more than {size(MOST_BYTES)} and was ended")
-        output, errors = (data.decode("utf-8", "replace") for data in kept)
-        return Ran(waiting.result(), output, errors)
-    finally:
-        waiting.cancel()
-        too_much.cancel()
-        for task in reading:
-            task.cancel()
-        try:
-            await group.end()
-        finally:
-            group.close()
-            if transport is not None:
-                transport.close()
-
-
-async def _keep(read: Any, kept: bytearray, too_much: asyncio.Future[None]) -> None:
-    while data := await read(1 << 16):
-        kept += data
-        if len(kept) > MOST_BYTES:
-            with contextlib.suppress(asyncio.InvalidStateError):
-                too_much.set_result(None)
-            return
+    if end.why == "time":
+        return Ran(problem=f"took more than {duration(seconds)} and was ended")
+    if end.why == "room":
+        return Ran(problem=f"printed more than {size(MOST_BYTES)} and was ended")
+    return Ran(end.code, output.text, errors.text)

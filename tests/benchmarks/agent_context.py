@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from agent_tui.config import AgentConfig, ContextConfig, ModelConfig, PermissionsConfig, Settings
 from agent_tui.context.compaction.facts import FactReader
-from agent_tui.context.compaction.ledger import standing
+from agent_tui.context.compaction.keep import missing_facts
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.notes import note_in
 from agent_tui.models.events import CompactionEnded
@@ -60,7 +60,7 @@ class Outcome:
     """Of the planted facts, those that stand in what is sent at the end; ``recall``, those that can be called back."""
     recall: int = 0
     read: int = 0
-    """Of the facts that the program reads from the conversation, those that stand; ``lost``, those that are gone."""
+    """Of the facts that the program reads from the conversation, those that stand; ``lost``, those that do not."""
     lost: int = 0
 
 
@@ -185,9 +185,9 @@ def _outcome(name: str, agent: Agent, compactions: int) -> Outcome:
     gone = "\n".join(_words(message) for message in past.path if message.id in past.gone)
     found.planted = sum(fact in text for fact in every)
     found.recall = sum(fact not in text and fact in gone for fact in every)
-    ledger = standing(FactReader().read(agent.conversation.path), text, sent, True)
-    counts = ledger.counts().values()
-    found.read, found.lost = sum(each[0] + each[1] for each in counts), sum(each[2] for each in counts)
+    facts = FactReader().read(agent.conversation.path)
+    found.lost = len(missing_facts(facts, text, sent))
+    found.read = len(facts) - found.lost
     return found
 
 

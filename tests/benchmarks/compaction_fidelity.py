@@ -7,30 +7,20 @@ text stands in the next request. Where no compaction was made everything is stil
 
     python tests/benchmarks/compaction_fidelity.py [--summarisers good,empty] [--rounds 5] [--lost] [--baseline]
 
-Found on 2026-11-28 (facts sent after five compactions + those that asking for them found / planted), with the list of
-facts for every summariser: 61/61. Without it (``--baseline``, on 2026-11-23):
+Found on 2026-11-28, facts sent after five compactions + those that asking for them found / planted:
 
     summariser   rule typed plan decision question error todo number command path    id   url   all
     good        10/10   6/6  3/3      7/7      4/4   5/5  4/4    6/6     4/4  5/5   4/4   3/3 61/61
-    the others  10/10   6/6  3/3    0+7/7    1+3/4 1+4/5 2+2/4 0+6/6   0+4/4 3+2/5 2+2/4 0+3/3 28+33/61
+    the others  10/10   6/6  3/3    0+7/7      4/4   5/5  4/4  0+6/6   0+4/4  5/5 1+3/4 0+3/3 38+23/61
 
     summariser                 made calls    cost  cached  added  undone alike
-    good                          5     5  $0.099     93%   0.6%        5 of 5
-    first and last sentences      3     5  $0.065     94%   1.3%        3 of 3
-    headings and None.            3     6  $0.051     94%   1.3%        3 of 3
-    no headings                   3     6  $0.060     94%   1.3%        3 of 3
-    another language              3     6  $0.049     94%   1.3%        3 of 3
-    injected                      3     6  $0.062     94%   1.3%        3 of 3
-    invented                      3     6  $0.065     94%   1.3%        3 of 3
-    ten times too long            3     6  $0.619     94%   1.3%        3 of 3
-    empty                         3     6  $0.046     94%   1.3%        3 of 3
-    refused                       3     6  $0.047     94%   1.3%        3 of 3
-    truncated                     3     6  $0.051     94%   1.3%        3 of 3
+    good                          5     5  $0.099     93%   0.2%        5 of 5
+    the others                    3     6  $0.05      94%   0.5%        3 of 3
 
-``added`` is of the limit, at most. What all but the first two write is no summary: each is asked twice, then the list
-of facts stands for the messages, which leaves more room than a summary, so that three compactions do; after three
-failures no model is asked any more. Whether a real model writes better summaries than these, and asks for what is gone,
-is not shown.
+``added`` is of the limit, at most. What all but the first two write is no summary: each is asked twice, then what is
+kept stands for the messages, which leaves more room than a summary, so that three compactions do; after three failures
+no model is asked any more. Whether a real model writes better summaries than these, and asks for what is gone, is not
+shown.
 """
 
 from __future__ import annotations

@@ -39,7 +39,6 @@ from agent_tui.models.messages import (
     TextPart,
     ToolCallPart,
     ToolResultPart,
-    fingerprint,
 )
 from agent_tui.models.requests import ModelInfo, ModelSpec, SentMessage, Target
 from agent_tui.models.steps import Step
@@ -164,7 +163,7 @@ def calculation(record: dict[str, Any]) -> ContextUsage:
     usage = usage_of(previous_usage(record))
     step = Step("previous", "turn", "", target.provider, target.api, target.model, "answer", "complete")
     step.usage, step.finished = usage, float(len(steps))
-    step.sent_count, step.sent_fingerprint = len(history), fingerprint(m.id for m in history)
+    step.sent_count = len(history)
     settle(step, answer("answer", origin, resent, bool(usage.reasoning)))
     history.extend(new_messages(record))
     return calculate_context_usage(inputs_of(target, history, steps))

@@ -86,6 +86,7 @@ def test_nonsense_gets_an_error_and_the_end_of_input_ends_it(cli: Cli) -> None:
     assert client.end() == 0
 
 
+@pytest.mark.slow
 def test_an_editor_that_leaves_in_the_middle_of_a_question_says_no(cli: Cli) -> None:
     cli.script(WRITE)
     client = Raw(cli.fork)

@@ -118,6 +118,7 @@ async def test_a_wrong_answer_is_a_no_and_the_turn_goes_on(cli: Cli) -> None:
     assert client.text() == "Done." * 5 and list(cli.project.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_an_editor_that_cancels_and_answers_later_and_twice(cli: Cli) -> None:
     cli.script(WRITE + answers("On."))
     client = Raw(cli.fork)

@@ -109,6 +109,7 @@ def serve_until_called(driver: Driver) -> dict[str, Any]:
         driver.reply(asked, mcp_response=answer)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("said", "words"),
     [
@@ -129,6 +130,7 @@ def test_what_a_server_inside_the_program_answers_is_the_result(cli: Cli, said: 
         assert driver.until("result")["result"] == "Done."
 
 
+@pytest.mark.slow
 def test_a_server_inside_the_program_hears_that_a_call_was_cancelled(cli: Cli) -> None:
     cli.script(CALL)
     with driven(cli, *FLAGS, *INSIDE, "--allow", "mcp(calc.add)") as driver:
@@ -144,6 +146,7 @@ def test_a_server_inside_the_program_hears_that_a_call_was_cancelled(cli: Cli) -
         assert [each["requestId"] for each in cancelled] == [call["request"]["message"]["id"]]
 
 
+@pytest.mark.slow
 def test_a_call_ends_when_the_program_does(cli: Cli) -> None:
     cli.script(CALL)
     with driven(cli, *FLAGS, *INSIDE, "--allow", "mcp(calc.add)") as driver:
@@ -173,6 +176,7 @@ def test_plans_and_questions_are_the_tools_that_they_are_there(cli: Cli) -> None
         assert driver.until("result")["result"] == "Good."
 
 
+@pytest.mark.slow
 def test_an_answer_that_cannot_be_used_is_a_no(cli: Cli) -> None:
     cli.script(WRITE * 3)
     wrong: tuple[dict[str, Any], ...] = ({}, {"behavior": "deny", "message": 7}, {"options": ["gone"]})

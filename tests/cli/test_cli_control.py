@@ -231,6 +231,7 @@ def test_questions_need_a_stream_for_the_answers(cli: Cli) -> None:
     cli.refused(2, "-p", "hi", "--permission-prompt-tool", "stdio", words="needs --input-format stream-json")
 
 
+@pytest.mark.slow
 @needs_recordings
 def test_a_recorded_stream_arrives_whole_in_every_form(cli: Cli) -> None:
     name = "anthropic-sonnet4-thinking-tool-cache"

@@ -105,6 +105,7 @@ def test_where_there_is_no_session_that_is_what_it_says(cli: Cli) -> None:
     assert cli.run("sessions").out == ""
 
 
+@pytest.mark.slow
 def test_a_session_that_is_open_elsewhere_is_left_alone(cli: Cli, session: str) -> None:
     first = next(iter(ids(cli.run("context", "--rows").out)))
     with Store.open(cli.paths.database) as store:

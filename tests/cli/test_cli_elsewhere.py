@@ -76,6 +76,7 @@ def test_the_version_names_commit_and_python(cli: Cli) -> None:
     assert second.startswith(f"Python {sys.version.split()[0]} on ") and second.endswith(f", in {sys.prefix}")
 
 
+@pytest.mark.forms(2)
 @pytest.mark.parametrize(
     ("said", "told"),
     [

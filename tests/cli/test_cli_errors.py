@@ -28,6 +28,7 @@ def test_unknown_sessions(cli: Cli) -> None:
     refused(cli, 2, "sessions", "delete", "ses_gone", "--yes", words="ses_gone")
 
 
+@pytest.mark.slow
 def test_unknown_models(cli: Cli) -> None:
     refused(cli, 2, "-p", "hi", "-m", "gpt5", words="Unknown model 'gpt5'. Did you mean openai/gpt-5")
     refused(cli, 2, "context", "-m", "gpt5", words="Unknown model")
@@ -42,6 +43,7 @@ def test_unknown_models(cli: Cli) -> None:
     refused(cli, 2, "-p", "hi", words="default_model: Unknown model 'sonet'. Did you mean anthropic/claude-sonnet")
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize(
     ("text", "words"),
     [

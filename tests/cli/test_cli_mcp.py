@@ -78,6 +78,7 @@ def test_a_sign_in_that_is_refused_is_one_line(cli: Cli, server: OAuthServer) ->
     assert refused.err.splitlines()[-1] == "agent-tui: MCP server docs: the sign-in was refused: You said no."
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("wild", ["\n\x1b]0;", "\u20ac"])
 def test_a_token_that_is_none_is_not_repeated(cli: Cli, server: OAuthServer, wild: str) -> None:
     server.wild = wild

@@ -9,6 +9,7 @@ from tests.store.test_store_versions import as_earlier
 from tests.support.cli import Cli
 
 
+@pytest.mark.forms(2)
 @pytest.mark.parametrize(
     "arguments", [("sessions", "--all"), ("-p", "hello", "-m", "demo"), ("context", "--json"), ("config", "show")]
 )

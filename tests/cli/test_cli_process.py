@@ -113,6 +113,7 @@ def test_standard_input_may_be_missing(cli: Cli, arguments: tuple[str, ...]) -> 
     assert without(cli, (0,), *arguments)[0] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", one_of([(RUN,), (("config", "path"),), (("--version",),), (("doctor",),)]))
 @pytest.mark.parametrize("streams", one_of([((1,),), ((0, 1),)]))
 def test_an_answer_that_nobody_gets_is_an_error(cli: Cli, arguments: tuple[str, ...], streams: tuple[int, ...]) -> None:

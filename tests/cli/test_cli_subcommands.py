@@ -73,6 +73,7 @@ def test_context_without_an_anchor_says_null_not_0(cli: Cli) -> None:
     assert cli.run("sessions", "--all", "--json").json == []
 
 
+@pytest.mark.slow
 def test_context_as_text_has_all_numbers(cli: Cli, session: str) -> None:
     data = cli.run("context", "--json").json
     text = cli.run("context").out
@@ -82,6 +83,7 @@ def test_context_as_text_has_all_numbers(cli: Cli, session: str) -> None:
         assert f"\n{name} " in text
 
 
+@pytest.mark.slow
 def test_a_look_changes_nothing(cli: Cli, session: str) -> None:
     before = everything(cli)
     for arguments in (
@@ -93,6 +95,7 @@ def test_a_look_changes_nothing(cli: Cli, session: str) -> None:
     assert everything(cli) == before
 
 
+@pytest.mark.slow
 def test_a_look_works_while_the_session_is_open_elsewhere(cli: Cli, session: str) -> None:
     with Store.open(cli.paths.database) as store, store.locks.take(session):
         assert cli.run("context", "--session", session, "--json").json["basis"] == "derived"
@@ -131,6 +134,7 @@ async def test_tools_of_servers_are_those_of_the_newest_step(cli: Cli) -> None:
     assert "files" in report_text(ContextReport(usage))
 
 
+@pytest.mark.slow
 def test_sessions_are_listed_newest_first(cli: Cli) -> None:
     first, second = (
         cli.run("-p", text, "-m", "demo", "--output-format", "json").json["session_id"] for text in ("one", "two")
@@ -174,6 +178,7 @@ def test_deleting_is_for_good(cli: Cli, session: str) -> None:
     assert cli.run("sessions", "--json").json == []
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize(("form", "start"), [("json", "{"), ("md", "# hello"), ("html", "<!doctype html>")])
 def test_exports(cli: Cli, session: str, form: str, start: str) -> None:
     assert cli.run("export", session, "--format", form).out.startswith(start)
@@ -247,6 +252,7 @@ def test_config_show_is_what_is_in_force(cli: Cli) -> None:
     assert "# from environment" in shown
 
 
+@pytest.mark.slow
 def test_a_projects_configuration_counts_after_trust(cli: Cli) -> None:
     folder = cli.project / ".agent-tui"
     folder.mkdir()

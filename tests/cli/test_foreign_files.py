@@ -53,6 +53,7 @@ def test_a_skill_is_a_command_and_all_need_trust(project: Cli) -> None:
     assert project.run("-p", "/ship", "-m", "demo", "--trust").out == "Came.\n"
 
 
+@pytest.mark.slow
 def test_the_check_lists_what_was_found_and_what_of_it_means_nothing(project: Cli) -> None:
     project.run("-p", "hi", "-m", "demo", "--trust")
     lines = project.run("doctor").out.splitlines()

@@ -265,6 +265,7 @@ turn_usd = 0.000001
 """
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize(("amount", "reasons"), [("1", ["budget", "end"]), ("banana", ["budget"]), ("", ["budget"])])
 async def test_a_budget_is_a_question_that_only_an_amount_raises(cli: Cli, amount: str, reasons: list[str]) -> None:
     cli.config(BUDGET)
@@ -370,6 +371,7 @@ async def test_after_a_task_that_left_its_loop_and_is_over_another_sends(cli: Cl
         del stream
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("held", [False, True], ids=["let go", "still named"])
 async def test_after_a_loop_that_was_left_the_next_message_is_sent(cli: Cli, held: bool) -> None:
     cli.script('[[step]]\nmatch = "one"\nhang = true\n' + answers("Second.", "Third."))

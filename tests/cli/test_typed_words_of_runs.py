@@ -33,6 +33,7 @@ def rules(messages: list[Message]) -> list[str]:
     return [fact.text for fact in read_facts(messages) if fact.kind == "rule"]
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize(
     ("arguments", "stdin", "found", "sent"),
     one_of(
@@ -62,6 +63,7 @@ def test_an_argument_is_typed_and_standard_input_is_data(
     assert sent is None or messages[0].text.strip() == sent, "the model is sent the same as ever"
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize(
     ("message", "found"),
     [

@@ -16,7 +16,7 @@ from agent_tui.models.messages import (
     ToolResultPart,
 )
 from agent_tui.models.session import SessionInfo
-from agent_tui.models.steps import CompactionRecord, Step
+from agent_tui.models.steps import CompactionRecord, Given, Step
 from agent_tui.models.usage import TokenUsage
 from agent_tui.store.content import SessionContent
 
@@ -77,6 +77,7 @@ def _step(number: int) -> Step:
     answer = ("act", "act", "done", "left answer", "broken", "broken")[number]
     size = (10_000, 50_000, 90_000, 91_000, 12_000, 20_000)[number]
     step = Step(f"s{number}", "turn", "sonnet", "anthropic", "messages", "claude-sonnet-4-6", answer, "complete")
+    step.given = Given(None, "off", "claude", reserve=32_000)
     step.created, step.window, step.estimated_input, step.cost_usd = START + 125 * number, 100_000, size, 0.01
     step.estimated_rows = {"system": 4_000, "messages": size - 4_000}
     step.usage = TokenUsage(size, 100, cache_read=size // 2)

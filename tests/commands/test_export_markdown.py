@@ -108,6 +108,7 @@ def test_the_page_says_the_same() -> None:
             assert seen(clean(Page(Prose().markdown(text)).text)) == seen(clean(Page(SAYS.render(text)).text)), text
 
 
+@pytest.mark.slow
 def test_plain_text_is_shown_sign_by_sign() -> None:
     for text in hostile(1_000):
         page = Page(SHOWS.render(verbatim(text)).replace("<br />\n", "\n").replace("</p>\n<p>", "\n\n"))
@@ -115,6 +116,7 @@ def test_plain_text_is_shown_sign_by_sign() -> None:
         assert set(page.tags) <= {"p", "pre", "code"}, text
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("write", [escaped, code_span, fenced])
 def test_a_line_and_a_block_are_shown_sign_by_sign(write: Callable[[str], str]) -> None:
     for text in hostile(500):

@@ -181,6 +181,7 @@ def test_a_prompt_that_a_gateway_adds_is_a_constant_known_from_the_second_reques
     assert gone.calibration is not None and gone.calibration.added < 400, "it is forgotten when it is gone"
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("vocabulary", ["claude", "cl100k"])
 def test_a_prompt_that_a_gateway_adds_makes_nothing_else_less_sure(vocabulary: str) -> None:
     """However long the texts are that it was first seen with."""

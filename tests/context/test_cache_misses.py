@@ -10,7 +10,8 @@ import pytest
 
 from agent_tui.context.cache_forecast import forecast, forecast_basis, miss_sums
 from agent_tui.context.cache_misses import Judged, PrefixSizes, judge, reaches
-from agent_tui.context.cache_paths import SentMessages, SentPaths
+from agent_tui.context.request_differences import SentHistory
+from agent_tui.context.sent_lists import SentLists, SentMessages
 from agent_tui.models.requests import Target
 from agent_tui.models.rows import RowId
 from agent_tui.models.steps import FixedPart, Sent, Step
@@ -45,7 +46,7 @@ class Session:
 
     target: Target = CLAUDE
     steps: list[Step] = field(default_factory=list)
-    paths: SentPaths = field(default_factory=SentPaths)
+    lists: SentLists = field(default_factory=SentLists)
     now: float = 1_000_000.0
 
     def step(
@@ -71,17 +72,20 @@ class Session:
             f"s{len(self.steps)}", "turn", target.model, target.provider, target.api, target.model,
             status="complete", created=self.now, fixed=tuple(fixed),
         )  # fmt: skip
-        self.paths.take(self.steps)
         marks = marks or [0, max(0, count - 1), count]
         found = {"model": target.model, **(settings or {})}
-        step.sent = self.paths.record(step.id, SentMessages(keys or list(messages), list(messages)), found, marks)
+        step.sent = Sent(found, marks)
+        self.lists.record(step, SentMessages(keys or list(messages), list(messages)), self.steps)
         write = None if read is None or self.caching(target).keeping == "automatic" else total - read
         step.usage = TokenUsage(total, 10, cache_read=read, cache_write=write)
         sizes = PrefixSizes(lambda n: min(FIXED, n * FIXED // len(fixed)), lambda n: FIXED + n * EACH)
-        judged = judge(step, self.steps, self.paths, self.caching(target), sizes, PRICES, summaries)
+        judged = judge(step, self.steps, self.history(step), self.caching(target), sizes, PRICES, summaries)
         step.expected_read, step.miss = judged.expected, judged.miss
         self.steps.append(step)
         return judged
+
+    def history(self, *ahead: Step) -> SentHistory:
+        return SentHistory(self.lists, [*self.steps, *ahead])
 
     def caching(self, target: Target) -> Caching:
         return caching_of(target)
@@ -234,33 +238,10 @@ def test_sums_are_by_cause() -> None:
     assert sums["unknown"].tokens == 15_000 and (sums["unknown"].cost.whole or 0) > 0
 
 
-def test_steps_share_what_they_begin_with() -> None:
-    session = warm()
-    session.step("abcdefghijkl", 15_000)
-    session.step("abX", FIXED + 2 * EACH)
-    stored = [step.sent for step in session.steps]
-    assert [(s.kept, len(s.keys)) for s in stored if s is not None] == [(0, 8), (8, 2), (10, 2), (2, 1)]
-    again = SentPaths()
-    again.take(session.steps)
-    for step in session.steps:
-        mine, theirs = session.paths.end(step), again.end(step)
-        assert mine is not None and theirs is not None
-        assert session.paths.digests(mine) == again.digests(theirs)
-
-
-def test_a_copy_without_its_base_is_unknown_and_harms_nothing() -> None:
-    session = warm()
-    session.step("abcdefghijkl", 15_000)
-    paths = SentPaths()
-    paths.take(session.steps[1:])
-    assert [paths.end(step) for step in session.steps[1:]] == [None, None]
-
-
 def test_old_steps_without_what_they_sent_are_left_alone() -> None:
     session = warm()
     for step in session.steps:
         step.sent = None
-    session.paths = SentPaths()
     assert session.step("abcdefghijkl", 0) == Judged()
 
 
@@ -273,7 +254,7 @@ def test_reasoning_that_the_provider_leaves_out_itself_is_no_miss() -> None:
     again = judge(
         session.steps[-1],
         session.steps[:-1],
-        session.paths,
+        session.history(),
         caching_of(CLAUDE),
         PrefixSizes(lambda n: FIXED, lambda n: FIXED + n * EACH),
         PRICES,
@@ -289,11 +270,10 @@ def test_what_a_rewind_will_cost_is_foreseen_before_the_next_message_is_written(
     session.step(left, 0, fixed=PARTS if marked else PARTS[1:])
     session.step(f"{left}klmnopqrstuvwxyz0123456789", FIXED)
     step = replace(session.steps[-1], id="next", usage=TokenUsage(FIXED + len(left) * EACH, 0))
-    step.sent = Sent({"model": CLAUDE.model}, marks=[0, len(left) - 1, len(left)])
+    step.sent = Sent({"model": CLAUDE.model}, [0, len(left) - 1, len(left)])
     sizes = PrefixSizes(lambda n: min(FIXED, n * FIXED // len(PARTS)), lambda n: FIXED + n * EACH)
-    session.paths.take(session.steps)
-    with session.paths.ahead(step.id, SentMessages(list(left), list(left))):
-        known = forecast_basis(step, session.steps, session.paths, session.caching(CLAUDE), sizes, PRICES)
+    history = SentHistory(session.lists, session.steps, (step, SentMessages(list(left), list(left))))
+    known = forecast_basis(step, session.steps, history, session.caching(CLAUDE), sizes, PRICES)
     assert known is not None
     found = forecast(known, session.now + 1)
     said = None if found.cold is None else (found.cold.cause, found.cold.what, found.cold.tokens)
@@ -309,7 +289,7 @@ def test_what_begins_a_long_turn_is_known_to_the_token_as_long_as_it_is_marked()
     session.step("abce", FIXED, after=1.0, marks=[0, 3, 4])
     wrong = PrefixSizes(lambda n: FIXED, lambda n: FIXED + n * EACH - 500)
     last = session.steps[-1]
-    found = reaches(last, session.steps[:-1], session.paths, caching_of(CLAUDE), wrong)
+    found = reaches(last, session.steps[:-1], session.history(), caching_of(CLAUDE), wrong)
     assert max(reach.tokens for reach in found) == FIXED + 3 * EACH
     assert max(reach.tokens for reach in found if reach.alive(last.created, None)) == FIXED + 3 * EACH
 

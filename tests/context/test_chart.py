@@ -33,6 +33,7 @@ def wanted(column: Slot, scale: Scale) -> dict[str, float]:
     return ends
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(SIZES, LIMITS, HEIGHTS)
 def test_a_line_stands_in_the_cell_that_contains_its_number(peak: int, limit: int | None, height: int) -> None:

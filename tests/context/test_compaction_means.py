@@ -60,6 +60,7 @@ def test_clearing_goes_to_its_goal_and_stops_there() -> None:
     assert cleared == sorted(cleared, reverse=True), "the oldest, without a gap"
 
 
+@pytest.mark.slow
 def test_where_clearing_cannot_reach_its_goal_a_summary_is_the_better_means() -> None:
     world = World(model_info(200_000, 64_000))
     for number in range(60):
@@ -202,7 +203,7 @@ def test_the_todo_list_stays_as_it_stands() -> None:
     assert plan.summary is not None
     text = sent_text_of(plan.summary.message({"Goal": "x"}, "r", 0.0))
     assert "## Todo list\n- [x] write" in text
-    assert "todo list (3 items)" in preview_of(plan, plan.usage_after((), None)).say
+    assert "todo list (3 items)" in preview_of(plan, world.usage()).say
 
 
 def sent_text_of(message: Message) -> str:
@@ -256,12 +257,12 @@ def test_old_turns_are_left_out_behind_a_line_and_come_back() -> None:
     before, usage = world.view(), world.usage()
     assert not fits_to_send(usage)
     plan = world.plan()
-    assert plan.needed
+    assert plan.now.needed
     failed = world.plan_without_model()
     assert failed.summary is not None
     assert failed.summary.left_out > 20
     assert failed.fits
-    assert "a line says so" in preview_of(failed, failed.usage_after((), None)).say
+    assert "a line says so" in preview_of(failed, world.usage()).say
     message = failed.summary.message({}, "rec", 1.0)
     world.summaries[message.id] = message
     world.records += records_of(failed, 1.0, "op", "rec", message)

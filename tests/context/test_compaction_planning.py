@@ -78,8 +78,7 @@ def test_cleared_results_are_sent_as_the_placeholder_and_stay_stored() -> None:
     long_turn(world, 13, 1_000)
     before = [m.tool_result.text for m in world.path if m.tool_result is not None]
     plan = world.plan()
-    usage = plan.usage_after([], None)
-    assert usage.total == plan.before
+    assert plan.now.size_after([], None).total == plan.before
     world.records += records_of(plan, 1.0, "op", "rec", None)
     view = world.view()
     assert_valid(view)
@@ -98,6 +97,7 @@ def test_too_little_to_clear_means_a_summary() -> None:
     assert not plan.pruning
 
 
+@pytest.mark.slow
 def test_the_summary_never_splits_a_call_from_its_results() -> None:
     for parallel in (1, 2, 3):
         world = World()
@@ -165,11 +165,12 @@ def test_a_newest_result_that_alone_exceeds_the_limit_is_clipped_in_what_is_sent
     assert list(plan.pruning.clips) == [result.id]
     assert plan.expected_after is not None
     assert plan.expected_after <= (plan.limit or 0)
-    assert "large tool result" in preview_of(plan, plan.usage_after((), None)).say
+    assert "large tool result" in preview_of(plan, world.usage()).say
     assert result.tool_result is not None
     assert len(result.tool_result.text) == 160_000
 
 
+@pytest.mark.slow
 def test_with_history_a_huge_newest_result_is_clipped_and_the_rest_summarised() -> None:
     world = World()
     chat(world, 60)
@@ -203,7 +204,7 @@ def test_the_gate_refuses_what_brings_too_little() -> None:
     plan = world.plan("manual")
     assert plan.action == "not_worth_it"
     assert "less than 5 % of the conversation" in plan.why
-    assert preview_of(plan, plan.usage_after((), None)).say.startswith("Not worth it: ")
+    assert preview_of(plan, world.usage()).say.startswith("Not worth it: ")
 
 
 @pytest.mark.quick
@@ -213,21 +214,23 @@ def test_nothing_to_compact() -> None:
     world.user("hello")
     plan = world.plan("manual")
     assert plan.action == "nothing"
-    assert preview_of(plan, plan.usage_after((), None)).say.startswith("Nothing to compact: ")
+    assert preview_of(plan, world.usage()).say.startswith("Nothing to compact: ")
 
 
+@pytest.mark.slow
 def test_what_fits_to_send_is_accepted_although_it_misses_the_limit() -> None:
     world = World()
     chat(world, 40)
     world.user(words(13_000, "paste"))
     plan = world.plan()
     assert plan.action == "summary"
-    assert plan.needed
+    assert plan.now.needed
     assert plan.fits
     assert plan.expected_after is not None
     assert (plan.limit or 0) < plan.expected_after < 16_384 - 1_024
 
 
+@pytest.mark.slow
 def test_when_the_newest_message_itself_does_not_fit_no_call_is_spent() -> None:
     world = World()
     chat(world, 40)
@@ -237,7 +240,7 @@ def test_when_the_newest_message_itself_does_not_fit_no_call_is_spent() -> None:
         assert plan.stuck
         assert "your newest message is too large: ~16," in plan.why
         assert "16,384" in plan.why
-        assert preview_of(plan, plan.usage_after((), None)).say.startswith("No compaction can make room: ")
+        assert preview_of(plan, world.usage()).say.startswith("No compaction can make room: ")
 
 
 @pytest.mark.quick
@@ -249,6 +252,7 @@ def test_a_manual_compaction_summarises_even_when_clearing_would_do() -> None:
     assert world.plan("manual").action == "summary"
 
 
+@pytest.mark.slow
 def test_an_unknown_window_can_be_compacted_by_hand_and_after_an_overflow() -> None:
     world = World(model_info(None, None))
     chat(world, 80)
@@ -271,6 +275,7 @@ def test_an_overflow_aims_well_below_what_was_refused() -> None:
     assert plan.expected_after <= plan.before * 3 // 4
 
 
+@pytest.mark.slow
 def test_switching_plans_for_the_new_models_limit() -> None:
     world = World(model_info(200_000, 8_192))
     chat(world, 100)
@@ -287,7 +292,7 @@ def test_the_preview_tells_what_goes_and_what_stays() -> None:
     chat(world, 40)
     world.tool_step("src/app.py", 200)
     chat(world, 40)
-    text = preview_of(plan := world.plan("manual"), plan.usage_after((), None)).say
+    text = preview_of(world.plan("manual"), world.usage()).say
     for words_ in (
         "Now ",
         ", expected ~",
@@ -309,7 +314,7 @@ def test_a_users_message_larger_than_the_budget_is_cut_visibly() -> None:
     assert plan.summary is not None
     assert "characters left out" in plan.summary.user_cut
     assert plan.summary.user_messages == (), "what is cut is not there word for word"
-    assert "word for word in the summary" not in preview_of(plan, plan.usage_after((), None)).say
+    assert "word for word in the summary" not in preview_of(plan, world.usage()).say
 
 
 def test_attachments_of_the_user_do_not_disturb() -> None:
@@ -328,8 +333,6 @@ def test_texts() -> None:
     )
     text = done_text(replace(record, after_spread=912), kept=6, seconds=8.2, cost=Cost(0.021))
     assert text == "171.2k → 24.1k ± 0.9k · kept 6 messages · 8 s · $0.02 · /compact undo"
-    told = done_text(replace(record, facts={"rule": [3, 1, 0]}), kept=1)
-    assert told == "171.2k → ~24.1k · kept 1 message and 3 of 4 facts, 1 can be recalled · /compact undo"
     assert "· ≥ $0.02 ·" in done_text(record, cost=Cost(0.021, 1))
     assert (
         done_text(replace(record, before_tokens=20_000, after_tokens=9_000, before_estimated=True), cleared=1)

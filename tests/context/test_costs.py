@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from agent_tui.context.accounting.believed import Verdict
 from agent_tui.context.accounting.usage import Calculator
-from agent_tui.context.costs import SentLists, costs_of, is_of, read_costs
+from agent_tui.context.costs import SentItems, costs_of, is_of, read_costs
 from agent_tui.context.view import ViewBuilder
 from agent_tui.models.calibration import SCHEMAS
 from agent_tui.models.codec import dumps, from_dict
 from agent_tui.models.measuring import steps_measuring
-from agent_tui.models.messages import ReasoningPart
+from agent_tui.models.messages import Message, Part, ReasoningPart
 from agent_tui.models.requests import SentMessage, Target
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.models.usage import TokenUsage, UsageSource
@@ -42,14 +42,32 @@ pytestmark = pytest.mark.quick
 GROWING = ["say", "turn", "loop", "loop", "parallel"]
 
 
-@settings(max_examples=examples(20, 300), deadline=None, phases=[Phase.explicit, Phase.generate])
+@dataclass
+class CountedLate(Conversation):
+    """``counts_late``: messages are counted some time after they were said."""
+
+    counts_late: bool = False
+    uncounted: list[tuple[Message, int | None]] = field(default_factory=list)
+
+    def append(self, role: str, parts: list[Part], raw: int | None = None) -> Message:
+        message = super().append(role, parts, None if self.counts_late else raw)
+        self.uncounted.append((message, raw))
+        return message
+
+    def count(self) -> None:
+        for message, raw in self.uncounted:
+            message.raw_tokens = raw
+        self.uncounted.clear()
+
+
+@settings(max_examples=examples(10, 300), deadline=None, phases=[Phase.explicit, Phase.generate])
 @given(st.integers(0, 2**32 - 1))
 def test_stored_costs_are_those_of_the_reports(seed: int) -> None:
     """A whole history is drawn from one number: turns, parallel calls, clears, summaries, folds, drops, undo, rewind,
     other models, tools that come and go, reasoning that is kept or dropped, reports that are read otherwise later,
-    copies of the conversation, and sessions that are opened again."""
+    copies of the conversation, counts that come late, and sessions that are opened again."""
     random = Random(seed)
-    conversation = Conversation(
+    conversation = CountedLate(
         target=random.choice([*TARGETS, BOUND]),
         fixed=[fixed_part(raw=2_000), fixed_part("tools", 600, "read", "builtin")],
     )
@@ -71,9 +89,17 @@ def test_stored_costs_are_those_of_the_reports(seed: int) -> None:
         if random.random() < 0.06:
             _open_again(conversation)
             kept = conversation.calculator
+        _check_kept(conversation, kept)
+        if random.random() < 0.7:
+            conversation.count()
+        conversation.counts_late = random.random() < 0.3
         _check(conversation)
-        inputs = conversation.inputs()
-        assert kept.usage(inputs) == Calculator().usage(inputs), "what is kept changes nothing"
+        _check_kept(conversation, kept)
+
+
+def _check_kept(conversation: Conversation, kept: Calculator) -> None:
+    inputs = conversation.inputs()
+    assert kept.usage(inputs) == Calculator().usage(inputs), "what is kept changes nothing"
 
 
 def _source(random: Random) -> UsageSource:
@@ -123,7 +149,7 @@ def _check(conversation: Conversation) -> None:
         assert [step.id for step in made.settled] == [step.id for step in stored.settled]
     usage = conversation.usage()
     assert_identities(usage)
-    lists = SentLists()
+    lists = SentItems()
     for step in conversation.steps:
         if (
             step.settlement is not None

@@ -40,20 +40,18 @@ reasoning was counted and what had happened before: six models, each with a voca
 what is known of its family, 45 turns (2026-11-28)."""
 
 OTHERWISE = {
-    ("clear", 0): 115,
-    ("clear", 2): 85,
-    ("group", 0): 260,
-    ("group", 1): 500,
-    ("drop", 1): 520,
-    ("plain", 1): 110,
-    ("effort", 0): 45,
-    ("effort", 1): 260,
-    ("effort", 2): 55,
+    ("group", 0): 290,
+    ("group", 1): 505,
+    ("drop", 1): 515,
+    ("effort", 1): 400,
+    ("effort", 2): 88,
     ("restart", 1): 45,
 }
-"""What may be more, or less, than that, by event and place. This provider adds nothing for tools and wraps all messages
-alike, against what is known of the families; and a drop right after another model came takes what nobody has measured.
-With real vocabularies each of them is nearer than it was."""
+"""What may be more, or less, than that, by event and place. This provider adds nothing for tools, against what is known
+of the families; a drop right after another model came takes what nobody has measured; and an effort is changed 16
+times. With real vocabularies each of them is nearer than it was."""
+PROMISED = 95
+"""Intervals that hold more often than that are wider than they have to be."""
 SLACK = 2
 """Tokens; and percent of the intervals."""
 
@@ -63,7 +61,7 @@ def beyond(found: dict[str, list[Miss]], bounds: dict[str, tuple[int, int, int]]
     worse: list[str] = []
     for event, limits in bounds.items():
         for place, (value, limit) in enumerate(zip(figures(found[event]), limits, strict=True)):
-            allowed = OTHERWISE.get((event, place), limit)
+            allowed = OTHERWISE.get((event, place), min(limit, PROMISED) if place == 2 else limit)
             if value < allowed - SLACK if place == 2 else value > max(limit, allowed) + SLACK:
                 worse.append(f"{event}: {('median', 'p95', 'held')[place]} {value}, bound {allowed}")
     return worse
@@ -81,10 +79,16 @@ FEW = {0.85: ((8, 83, 95), (36, 443, 87)), 1.3: ((18, 371, 95), (41, 318, 100))}
 """The same figures of that calculator for the sessions below: plain steps, and those that follow on something."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("times", FEW)
 def test_a_few_sessions_are_as_near(times: float) -> None:
     found = many_sessions(TARGETS[::2], [times], times < 1, 20, 8)
     plain, after = found["plain"], [miss for event in EVENTS if event != "switch" for miss in found[event]]
     for misses, (median, p95, held) in zip((plain, after), FEW[times], strict=True):
         now = figures(misses)
-        assert now[0] <= median + SLACK and now[1] <= p95 + SLACK and now[2] >= held - SLACK, (now, median, p95, held)
+        assert now[0] <= median + SLACK and now[1] <= p95 + SLACK and now[2] >= min(held, PROMISED) - SLACK, (
+            now,
+            median,
+            p95,
+            held,
+        )

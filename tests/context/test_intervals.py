@@ -102,6 +102,7 @@ def test_a_result_beside_reasoning_of_a_report_that_is_not_believed_is_not_measu
     assert spreads[1] > 3 * spreads[0], "it took of what the reasoning was off by, which its text does not tell of"
 
 
+@pytest.mark.slow
 def test_reasoning_that_nobody_counted_is_as_unsure_as_what_the_text_leaves_of_the_output() -> None:
     spreads = []
     for counts in (True, False):
@@ -126,6 +127,7 @@ def test_intervals_hold_about_as_often_as_they_say(target: Target, off: float) -
     assert sum(widths) / len(widths) < 0.02
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(4, 20), deadline=None, database=None)
 @given(st.integers(0, 10**6), st.sampled_from([CLAUDE, DEEPSEEK, GLM]), st.floats(0.8, 1.3), st.booleans())
 @example(150726, DEEPSEEK, 0.90625, True)  # what stands for a cleared result is estimated at what the result cost

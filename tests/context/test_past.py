@@ -116,27 +116,10 @@ def test_an_undone_compaction_holds_until_it_was_undone() -> None:
     assert [m.usage for m in map(history.moment, (5, 6))] == lived.shown[4:6]
 
 
-def test_steps_of_versions_that_stored_less_are_made_again_where_that_can_be_proved() -> None:
-    lived = talked(2)
-    lived.do("summary", TokenUsage(0, 0), 3)
-    lived.do("turn", TokenUsage(1_500, 60), 30)
-    lived.do("undo", TokenUsage(0, 0), 0)
-    lived.do("turn", TokenUsage(4_500, 60), 30)
-    for step in lived.conversation.steps:
-        step.given = None
-    for record in lived.conversation.records:
-        record.switched = []
-    history = lived.history()
-    moments = [history.moment(number) for number in range(1, 7)]
-    assert [m.problem for m in moments] == [""] * 6
-    summary = next(iter(lived.conversation.summaries))
-    assert [[item.message.id for item in m.view][:1] for m in moments[4:]] == [[summary], ["m1"]]
-
-
 def test_a_moment_that_cannot_be_proved_is_none() -> None:
     lived = talked(2)
     steps = lived.conversation.steps
-    steps[1].sent_fingerprint = "another"
+    steps[1].sent_count += 1
     steps[2].given, steps[2].message_id = None, None
     steps[3].given = (
         replace(steps[3].given, calibrated=calibrated(1.4).packed()) if steps[3].given is not None else None
@@ -168,10 +151,10 @@ def test_a_calibration_is_stored_exactly_and_short_and_only_its_own_form_is_read
     assert learned is not None
     made = given_of(Conversation().inputs(calibration=learned), None)
     assert made.calibration == learned
-    assert made.calibrated is not None and len(made.calibrated) < 1_700
+    assert made.calibrated is not None and len(made.calibrated) < 2_100
     for other in (made.calibrated[:-8], made.calibrated[:-3], dumps(learned), ""):
         assert replace(made, calibrated=other).calibration is None
-    assert len(replace(learned, rival=None).packed()) < 850
+    assert len(replace(learned, rival=None).packed()) < 1_050
 
 
 def test_a_step_that_was_rewound_is_on_another_branch() -> None:

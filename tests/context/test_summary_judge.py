@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from agent_tui.context.compaction.answers import read_answer
 from agent_tui.context.compaction.judge import (
     ASKED_AGAIN,
-    AnswerForm,
     ProblemCode,
     Replaced,
     judge_summary,
@@ -121,14 +120,6 @@ def test_a_summary_is_taken_whatever_its_language_and_form(name: str) -> None:
 @pytest.mark.parametrize("finish", ["unknown", "tool_calls"])
 def test_a_whole_summary_is_one_however_the_server_ends_it(finish: FinishReason) -> None:
     assert judge_summary(sections("Good."), finish, MUCH) is None
-
-
-def test_a_brief_is_judged_by_its_own_headings() -> None:
-    form = AnswerForm(("Where things stand", "Decisions"), "Write the brief.")
-    good = "## Where things stand\nThe parser is done.\n\n## Decisions\nSQLite, because one process writes."
-    assert judge_summary(good, "stop", Replaced(), form) is None
-    assert (problem := judge_summary(sections("x y"), "length", Replaced(), form)) and problem.code == "truncated"
-    assert (problem := judge_summary("It is so.", "stop", Replaced(), form)) and problem.code == "headings"
 
 
 @given(

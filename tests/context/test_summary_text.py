@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_tui.context.compaction.answers import parse_sections
+from agent_tui.context.compaction.answers import parse_sections, read_answer
 from agent_tui.context.compaction.judge import check_size
 from agent_tui.context.compaction.summary import (
     FILES,
@@ -42,7 +42,7 @@ def test_sections_are_found_however_a_model_writes_headings() -> None:
     text = (
         "Sure!\n\n# Goal:\nbuild\n\n### **Instructions and Constraints**\n- be kind\n**Decisions**\nnone\n## 4. Done\nx"
     )
-    assert parse_sections(text) == {
+    assert read_answer(text) == {
         "Goal": "build",
         "Instructions and constraints": "- be kind",
         "Decisions": "none",
@@ -57,9 +57,8 @@ def test_a_heading_inside_a_code_block_is_content() -> None:
     assert "fake" in parsed["Open questions"]
 
 
-def test_a_fence_around_everything_is_taken_off_and_an_unclosed_one_hides_nothing() -> None:
-    assert set(parse_sections(f"```markdown\n{sections()}\n```")) == set(MODEL_SECTIONS)
-    assert set(parse_sections("## Goal\n```\nopen\n" + sections())) == set(MODEL_SECTIONS)
+def test_a_fence_around_everything_is_taken_off() -> None:
+    assert set(read_answer(f"```markdown\n{sections()}\n```")) == set(MODEL_SECTIONS)
 
 
 def test_the_models_own_file_list_and_quotes_are_replaced_by_the_collected_ones() -> None:

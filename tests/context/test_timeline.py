@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_tui.context.timeline import NOW, Timeline, in_words, projected, stack_of_step, timeline_json
+from agent_tui.context.timeline import NOW, Timeline, in_words, projected, stack_of, timeline_json
 from agent_tui.models.rows import STACKED
-from agent_tui.models.steps import CompactionRecord, FixedPart, Step
-from agent_tui.models.usage import TokenUsage
+from agent_tui.models.steps import CompactionRecord, Step
 from tests.support.usages import sample_usage
 
 pytestmark = pytest.mark.quick
@@ -56,19 +55,11 @@ def test_every_step_has_one_column_which_shows_the_highest_of_them(
     assert [each.step for each in shown] == sorted(min(after, len(sizes)) + 1 for after in folded)
 
 
-def test_steps_of_versions_before_have_their_prefix_and_the_rest_is_messages() -> None:
-    tools = FixedPart("tools", "builtin", "read", 400, "f", 300)
-    uncounted = FixedPart("memory", "file", "A.md", 400, "g", None)
-    old = step(1, {}, estimated_rows=None, estimated_input=1_000, fixed=(tools, uncounted))
-    assert dict(stack_of_step(old)) == {"memory": 100, "tools": 300, "messages": 600}
-    small = replace(old, estimated_input=40)
-    assert sum(dict(stack_of_step(small)).values()) == 40
-    unknown = replace(old, estimated_input=None, usage=TokenUsage(70, 1))
-    assert sum(dict(stack_of_step(unknown)).values()) == 70
-    nothing = replace(old, estimated_input=None)
-    assert stack_of_step(nothing) == () and Timeline([nothing], []).columns(5, ())[0].total is None
-    later = replace(old, estimated_rows={"messages": 5, "a row of a later version": 7})
-    assert dict(stack_of_step(later)) == {"messages": 12}
+def test_a_step_of_which_nothing_was_expected_has_an_empty_column() -> None:
+    nothing = step(1, {}, estimated_rows=None, estimated_input=None)
+    (column,) = Timeline([nothing], []).columns(5, ())
+    assert (column.total, column.stack) == (None, ())
+    assert dict(stack_of({"messages": 5, "a row of a later version": 7})) == {"messages": 12}
 
 
 def test_the_projection_and_the_turns_that_are_left_are_the_same() -> None:

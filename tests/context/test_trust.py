@@ -142,6 +142,7 @@ def no_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "nobody"))
 
 
+@pytest.mark.slow
 def test_nothing_is_used_before_and_all_of_it_after(root: Path, store: Store) -> None:
     trust = FolderTrust(root, store.trust)
     assert trust.state == "never" and used(trust) == set() and not trust.lets_git_out
@@ -225,6 +226,7 @@ CHANGES: dict[str, tuple[Callable[[Path], object], set[str], str]] = {
 }
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("what", CHANGES)
 def test_what_changed_alone_waits_and_is_shown(root: Path, store: Store, what: str) -> None:
     change, unused, words = CHANGES[what]
@@ -265,6 +267,7 @@ GUARDS_OFF: dict[str, Callable[[Path], object]] = {
 }
 
 
+@pytest.mark.forms(3)
 @pytest.mark.parametrize("what", GUARDS_OFF)
 def test_a_hook_that_was_accepted_lets_nothing_pass_until_its_change_is_seen(
     root: Path, store: Store, what: str, monkeypatch: pytest.MonkeyPatch
@@ -290,6 +293,7 @@ def test_a_hook_that_was_never_accepted_holds_nothing_back(root: Path, store: St
     assert [hook.matcher for hook in trust.hooks()] == ["Bash", "Edit"]
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("what", one_of(CHANGES, 4))
 def test_what_is_as_it_was_needs_no_question(root: Path, store: Store, what: str) -> None:
     trust = accepted(root, store)
@@ -305,6 +309,7 @@ def test_what_is_as_it_was_needs_no_question(root: Path, store: Store, what: str
     assert trust.is_settled and used(trust) == ALL
 
 
+@pytest.mark.slow
 def test_rules_that_hold_back_hold_until_it_is_known_that_they_went(root: Path, store: Store) -> None:
     trust = accepted(root, store)
     edit(root, ".agent-tui/config.toml", 'deny = ["bash(rm *)"]', "")
@@ -320,6 +325,7 @@ def test_rules_that_hold_back_hold_until_it_is_known_that_they_went(root: Path, 
     assert trust.accept() and "deny bash(rm *)" not in used(trust) and trust.is_settled
 
 
+@pytest.mark.slow
 def test_what_git_would_run_keeps_git_inside(root: Path, store: Store) -> None:
     git(root, "config", "core.hooksPath", "tools/git")
     trust = accepted(root, store)
@@ -372,6 +378,7 @@ def test_a_file_that_cannot_be_shown_is_counted(root: Path, store: Store) -> Non
     assert "data.bin: 10 bytes, cannot be shown here" in info.text
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize(
     ("one", "other"),
     [
@@ -409,6 +416,7 @@ WRONG = (
 )
 
 
+@pytest.mark.forms(2)
 @pytest.mark.parametrize("text", WRONG)
 def test_what_is_wrong_is_shown_like_the_rest(root: Path, store: Store, text: str) -> None:
     write(root, ".agent-tui/config.toml", text.replace("\n", "\r\n"))
@@ -418,6 +426,7 @@ def test_what_is_wrong_is_shown_like_the_rest(root: Path, store: Store, text: st
     trust.hooks()
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -517,6 +526,7 @@ REFUSED: dict[str, tuple[Callable[[Path], object], set[str], str]] = {
 }
 
 
+@pytest.mark.forms(6)
 @pytest.mark.parametrize("what", REFUSED)
 def test_what_cannot_be_told_is_refused_in_a_line_and_the_rest_is_trusted(root: Path, store: Store, what: str) -> None:
     change, unused, words = REFUSED[what]
@@ -619,6 +629,7 @@ def test_another_origin_is_another_repository(root: Path, store: Store) -> None:
     assert FolderTrust(root, store.trust).state == "elsewhere"
 
 
+@pytest.mark.slow
 async def test_a_remembered_rule_is_asked_again_in_another_repository_at_the_path(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

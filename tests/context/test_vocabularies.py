@@ -22,6 +22,7 @@ def content_of(text: str) -> Content:
     return text_content(counts, raw_total(counts))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["cl100k", "claude2"])
 def test_a_vocabulary_that_nothing_is_known_of_is_learned_and_the_intervals_hold(name: str) -> None:
     files, rng, known = place(*VOCABULARIES), random.Random(3), UNSURE
@@ -101,6 +102,7 @@ def test_what_is_kept_between_calculations_is_of_the_vocabulary_that_was_shown()
     assert known.coarse(family).tokens(numbers) == pytest.approx(true, rel=0.1)
 
 
+@pytest.mark.slow
 @every("name", ["claude-4.7", "gpt", "qwen", "gemini", "mistral"])
 def test_a_name_that_is_true_is_believed_and_then_stored_alone(name: str) -> None:
     known = family = FAMILIES[name].beginning
@@ -124,6 +126,7 @@ def test_what_no_single_precision_holds_is_no_calibration(number: float) -> None
         assert kept is not None and kept.rival is None
 
 
+@pytest.mark.slow
 def test_what_misses_of_one_kind_makes_no_other_less_sure() -> None:
     rng, known = random.Random(4), UNSURE
     korean = content_of("프로그램의 다음 입력이 얼마나 큰지 알려 주세요. " * 20)
@@ -142,6 +145,7 @@ def test_texts_are_as_sure_as_what_they_consist_of() -> None:
     assert 2 * spreads[0] < spreads[1] < spreads[2]
 
 
+@pytest.mark.slow
 @every("seed", range(6))
 def test_whatever_is_reported_a_calibration_stays_one(seed: int) -> None:
     chosen = random.Random(seed)

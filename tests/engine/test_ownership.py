@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 import agent_tui
 from tests.support.every import every
 
@@ -92,6 +94,7 @@ def test_the_rule_knows_a_stranger(source: str, found: bool) -> None:
     assert bool(strangers(source, model_fields())) is found
 
 
+@pytest.mark.slow
 def test_no_class_of_the_engine_inherits_another_one() -> None:
     """State that is shared by inheritance has no owner."""
     trees = map(tree_of, FILES.values())
@@ -100,6 +103,7 @@ def test_no_class_of_the_engine_inherits_another_one() -> None:
     assert [c.name for c in classes if any(name_of(base) in names for base in c.bases)] == []
 
 
+@pytest.mark.slow
 def test_what_became_of_a_call_is_written_in_one_place() -> None:
     outcome = {"usage", "believed", "cost_usd", "status", "failure", "finish_reason"}
     wrote = {

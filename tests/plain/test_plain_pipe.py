@@ -46,7 +46,8 @@ def test_a_transcript_reads_as_the_talk_went(cli: Cli) -> None:
     in_order(
         done.out,
         "You: make a file\nPermission needed: write a.txt\n",
-        "Answer, 1 to 5: 1\nTool write a.txt: 1 line added, 0 removed\nAgent: Written.\n",
+        "Answer, 1 to 5: 1\nTool write a.txt: 1 line added, 0 removed",  # and how long it took, if that was long
+        "\nAgent: Written.\n",
         "You: thanks\nAgent: Bye.\n",
     )
     assert done.code == 0 and (cli.project / "a.txt").is_file()
@@ -236,6 +237,7 @@ def test_a_file_takes_the_talk_and_what_is_kept_is_the_whole(cli: Cli, tmp_path:
     assert "You: hi\nAgent: Hello.\nDone: " in (tmp_path / "out").read_text()
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_ends_the_talk(cli: Cli) -> None:
     process = cli.fork("--plain", "-m", "demo", stdin=-1)
     assert process.stdout is not None and process.stdin is not None

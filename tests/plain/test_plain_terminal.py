@@ -107,6 +107,7 @@ def test_a_refusal_with_a_word_reaches_the_model(talk: Talks, tmp_path: Path) ->
     assert not (tmp_path / "project" / "notes.txt").exists()
 
 
+@pytest.mark.slow
 def test_a_call_that_was_not_said_to_its_end_is_not_allowed_by_a_first_yes(talk: Talks, tmp_path: Path) -> None:
     content = "".join(f"line {number}\n" for number in range(200))
     script = step("", write={"path": "a", "content": content}) + step("First.")
@@ -226,6 +227,7 @@ def test_hostile_words_drive_no_terminal(talk: Talks) -> None:
         chat.says("n", "refused", "You: ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wanted", one_of([False, True]))
 def test_the_bell_calls_for_a_question_where_it_is_wanted(talk: Talks, tmp_path: Path, wanted: bool) -> None:
     (tmp_path / "home" / "config").mkdir(parents=True)
@@ -296,6 +298,7 @@ def test_editing_a_line_writes_letters_and_steps_back_in_it(talk: Talks) -> None
         chat.hears("1. correct this,", "Number")
 
 
+@pytest.mark.slow
 def test_what_was_begun_before_a_question_is_no_answer_to_it(talk: Talks, tmp_path: Path) -> None:
     script = (
         step("Wait.", bash={"command": "read go < go"}) + step("", write={"path": "a", "content": "x"}) + step("Good.")

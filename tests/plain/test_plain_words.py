@@ -125,6 +125,7 @@ def respelled(draw: st.DrawFn) -> str:
     return draw(st.text(BLANKS + UNSEEN, max_size=3)) * draw(st.integers(1, much)) + said
 
 
+@pytest.mark.slow
 @given(respelled(), st.integers(1, 5_000))
 def test_the_model_cannot_speak_as_the_program_however_it_spells(beginning: str, chunk: int) -> None:
     out = io.StringIO()
@@ -139,6 +140,7 @@ def test_the_model_cannot_speak_as_the_program_however_it_spells(beginning: str,
     assert (lines[0].startswith("Agent: ") or "⟨U+" in lines[0]) and len(lines) == 1
 
 
+@pytest.mark.slow
 @given(respelled())
 def test_nor_can_what_is_quoted_in_several_lines(beginning: str) -> None:
     marks: list[tuple[Mark | None, str]] = [("Thought", "Thought: "), (None, "  ")]

@@ -94,6 +94,7 @@ async def test_there_and_back_again(worker: ModelClient, tmp_path: Path, provide
     ], "everything is kept, whatever is sent"
 
 
+@pytest.mark.slow
 async def test_another_model_of_the_same_provider(worker: ModelClient, tmp_path: Path, provider: Loopback) -> None:
     models = {"one": claude(provider), "two": claude(provider, "claude-opus-4-7")}
     product = Product(tmp_path, worker, models)
@@ -103,6 +104,7 @@ async def test_another_model_of_the_same_provider(worker: ModelClient, tmp_path:
     assert THOUGHT not in body(provider)
 
 
+@pytest.mark.slow
 async def test_thinking_off_and_on_again(worker: ModelClient, tmp_path: Path, provider: Loopback) -> None:
     on = claude(provider, "claude-sonnet-4-5", reasoning_effort="high")
     product = Product(tmp_path, worker, {"m": on})
@@ -120,6 +122,7 @@ async def test_thinking_off_and_on_again(worker: ModelClient, tmp_path: Path, pr
     assert body(provider).count(SIGNATURE) == 1, "what was left out stays out of the prefix"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "resent"), [("claude-fable-5-1", False), ("claude-sonnet-4-6", True)])
 async def test_tools_changed_between_turns(
     worker: ModelClient, tmp_path: Path, provider: Loopback, name: str, resent: bool
@@ -133,6 +136,7 @@ async def test_tools_changed_between_turns(
     assert (body(provider).count(SIGNATURE)) == (2 if resent else 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["in the thinking", "in the call", "after the call"])
 async def test_an_answer_that_was_cut_off(worker: ModelClient, tmp_path: Path, provider: Loopback, where: str) -> None:
     blocks = [anthropic.thinking(THOUGHT, SIGNATURE), anthropic.tool_use("toolu_1")]
@@ -158,6 +162,7 @@ async def test_an_answer_that_was_cut_off(worker: ModelClient, tmp_path: Path, p
         assert SIGNATURE in body(provider)
 
 
+@pytest.mark.slow
 async def test_an_open_loop_that_loses_its_blocks_runs_a_step_without_thinking(
     worker: ModelClient, tmp_path: Path, provider: Loopback
 ) -> None:

@@ -46,6 +46,7 @@ def _product(tmp_path: Path, worker: ModelClient, one: ModelConfig, other: Model
     return Product(tmp_path, worker, {"one": one, "other": other}, exact_counting="auto")
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("kind", ["anthropic", "gemini", "openai"])
 async def test_the_count_is_stored_and_anchors(
     worker: ModelClient, tmp_path: Path, server: Loopback, kind: str
@@ -80,6 +81,7 @@ async def test_the_count_is_stored_and_anchors(
     assert "What is the weather?" in question.body.decode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "reply",
     [json_reply({"error": {"message": "not here"}}, 404), json_reply({"error": "down"}, 500), Reply(b"<html>")],
@@ -111,6 +113,7 @@ async def test_off_is_off(worker: ModelClient, tmp_path: Path, server: Loopback)
     assert [r.path for r in calls(server)] == ["/v1/messages"]
 
 
+@pytest.mark.slow
 async def test_a_long_conversation_is_counted_when_the_model_changes(
     worker: ModelClient, tmp_path: Path, server: Loopback, caplog: pytest.LogCaptureFixture
 ) -> None:

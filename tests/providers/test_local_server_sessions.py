@@ -102,6 +102,7 @@ async def test_a_server_that_is_gone_is_named_and_its_window_is_the_last_known(
     assert product.code == 75 and len(product.answers()) == 1
 
 
+@pytest.mark.slow
 async def test_a_window_below_what_was_taken_is_raised_and_nothing_is_thrown_away(
     worker: ModelClient, tmp_path: Path, server: Loopback
 ) -> None:

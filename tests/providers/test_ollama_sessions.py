@@ -31,6 +31,7 @@ def answer(**last: Any) -> Reply:
     return Reply(body, content_type="application/x-ndjson")
 
 
+@pytest.mark.slow
 async def test_a_configured_context_is_what_ollama_loads(worker: ModelClient, tmp_path: Path, server: Loopback) -> None:
     server.serve("/api/chat", answer(prompt_eval_count=31, eval_count=8))
     product = Product(tmp_path, worker, {"m": model("ollama_chat/qwen3", server, context_window=24_576)})

@@ -59,6 +59,7 @@ def test_special_tokens_are_text() -> None:
     assert count("<|im_start|>user") > 3
 
 
+@pytest.mark.slow
 @every(
     "text",
     [

@@ -42,6 +42,7 @@ def declared(server: Loopback) -> list[bool]:
     return [any(tool.get("type") == DECLARED for tool in request.json["tools"]) for request in calls(server)]
 
 
+@pytest.mark.slow
 async def test_a_search_of_the_providers_from_the_request_to_the_next(
     worker: ModelClient, tmp_path: Path, server: Loopback
 ) -> None:

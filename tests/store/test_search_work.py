@@ -39,6 +39,7 @@ def filled(path: Path, count: int) -> Store:
     return store
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "query", one_of(["talk", "work", "parsers", "e", "parsers zebras", "work lexers", "talk zebras"], 3)
 )
@@ -65,6 +66,7 @@ def test_what_a_session_is_called_meanwhile_is_found(tmp_path: Path) -> None:
         assert {hit.session.id for hit in reader.hits("quagga")} == {info.id, new.id}
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("query", ["parsers", "parsers zebras", "nothing of it"])
 def test_a_search_that_is_stopped_reads_no_further_and_the_next_one_goes_on(
     tmp_path: Path, texts: list[int], query: str

@@ -172,6 +172,7 @@ ROWS: dict[str, tuple[str, ...]] = {
 }
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("case", one_of(list(ROWS), every=9))
 def test_rows_that_make_no_sense_are_named_and_repaired(tmp_path: Path, case: str) -> None:
     path = tmp_path / "sessions.db"
@@ -285,6 +286,7 @@ def test_without_a_backup_what_is_left_holds_together(tmp_path: Path) -> None:
         assert store.content(second).head_id == "r1_11"
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("where", one_of(["head", "middle", "cut", "size"], 2))
 def test_a_file_that_sqlite_refuses_is_restored_from_its_backup(tmp_path: Path, where: str) -> None:
     path = tmp_path / "sessions.db"
@@ -313,6 +315,7 @@ def test_a_file_that_sqlite_refuses_stays_where_there_is_no_backup(tmp_path: Pat
     assert list(tmp_path.glob("*damaged*")) == []
 
 
+@pytest.mark.slow
 def test_a_log_that_is_empty_or_torn_is_no_damage(tmp_path: Path) -> None:
     for number, log in enumerate((b"", os.urandom(9_000))):
         path = tmp_path / str(number) / "sessions.db"

@@ -96,6 +96,7 @@ def test_another_programs_database_is_refused(tmp_path: Path) -> None:
         Store.open(path)
 
 
+@pytest.mark.slow
 def test_a_damaged_file_is_one_line_wherever_it_is_damaged(tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
     session_id = filled(path, 60)

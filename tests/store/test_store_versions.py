@@ -15,7 +15,7 @@ from agent_tui.store.repair import repair_file
 from agent_tui.store.schema import SCHEMA, VERSION
 from agent_tui.store.store import Store
 
-PINNED = (19, "c41c")
+PINNED = (20, "2392")
 
 
 def as_earlier(path: Path, version: int = VERSION - 1, **text: str) -> bytes:

@@ -11,10 +11,11 @@ from typing import Any
 from agent_tui.config import Settings
 from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs
 from agent_tui.context.accounting.usage import Calculator
-from agent_tui.context.compaction.plan import CompactionPlan, CompactionReason, facts_of, undo_target
+from agent_tui.context.compaction.plan import CompactionPlan, undo_target
 from agent_tui.context.compaction.planning import plan_compaction, plan_fold
-from agent_tui.context.compaction.situation import Situation
+from agent_tui.context.compaction.situation import CompactionReason, Situation
 from agent_tui.context.compaction.summary import MODEL_SECTIONS
+from agent_tui.context.compaction.summary_plan import facts_of
 from agent_tui.context.tokens import message_text_for_count
 from agent_tui.engine.compaction.compactor import CompactionResult, Compactor
 from agent_tui.engine.compaction.summary_call import OpenCall

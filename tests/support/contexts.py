@@ -21,7 +21,6 @@ from agent_tui.models.messages import (
     TextPart,
     ToolCallPart,
     ToolResultPart,
-    fingerprint,
 )
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, SentMessage, Target
 from agent_tui.models.steps import CompactionRecord, FixedPart, Step, StepKind
@@ -119,7 +118,6 @@ class Conversation:
             status=status,  # type: ignore[arg-type]
             usage=usage,
             sent_count=len(view),
-            sent_fingerprint=fingerprint(i.message.id for i in view),
             fixed=tuple(self.fixed),
             fixed_fingerprint=self.fixed_fingerprint,
             prune_ids=active_prune_ids(self.records),

@@ -17,7 +17,6 @@ from agent_tui.config import PermissionMode, Settings
 from agent_tui.context.accounting.inputs import ContextInputs
 from agent_tui.context.accounting.lost import LostReasoning
 from agent_tui.context.accounting.spending import BudgetLine, BudgetName
-from agent_tui.context.compaction.ledger import Ledger
 from agent_tui.context.compaction.plan import CompactionFigures
 from agent_tui.context.past import SessionPast, StoredSession
 from agent_tui.context.timeline import Timeline
@@ -471,9 +470,6 @@ class FakeSessions(Part, SessionControl):
 class FakeCompaction(Part, CompactionControl):
     async def now(self, focus: str = "") -> None:
         self._agent.calls.append(("compact", focus))
-
-    async def ledger(self, operation_id: str) -> Ledger:
-        return Ledger()
 
     async def preview(self, focus: str = "") -> CompactionFigures:
         return CompactionFigures(

@@ -5,6 +5,7 @@ as well."""
 from __future__ import annotations
 
 import os
+import pwd
 import re
 import tempfile
 from collections.abc import Mapping, MutableMapping
@@ -37,7 +38,8 @@ def settle(variables: MutableMapping[str, str]) -> None:
         variables.pop("TMPDIR", None)
         tempfile.tempdir = None  # pytest has asked before
     if not _is_usable(variables.get("HOME", "")):
-        variables["HOME"] = tempfile.mkdtemp(prefix="agent-tui-home-")
+        own = pwd.getpwuid(os.getuid()).pw_dir
+        variables["HOME"] = own if _is_usable(own) else tempfile.mkdtemp(prefix="agent-tui-home-")
 
 
 def _is_usable(folder: str) -> bool:

@@ -145,6 +145,7 @@ async def test_one_that_prints_without_end_is_ended(tmp_path: Path, where: str) 
     assert MOST_BYTES == 1_000_000
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize(
     "start", ["sleep 1000 &", "setsid sleep 1000 &", "(trap '' TERM HUP; setsid sleep 1000 & disown) &"]
 )

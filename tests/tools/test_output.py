@@ -48,7 +48,7 @@ def test_pieces_make_no_difference(tmp_path_factory: pytest.TempPathFactory, pie
     for piece in pieces:
         collector.feed(piece)
     whole = "".join(pieces)
-    capped, once = collector.finish(), cap(whole, 500, folder, "x")
+    capped, once = collector.take(), cap(whole, 500, folder, "x")
     assert capped.text.replace(str(capped.path), "") == once.text.replace(str(once.path), "")
     assert capped.characters == len(whole)
     if len(whole) <= 500:

@@ -80,6 +80,7 @@ def plant_bytecode(world: World, source: Path, unchecked: bool) -> None:
         cached.write_bytes(data)
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("unchecked", [False, True])
 @pytest.mark.parametrize("line", [f"{PYTHON} hooks/h.py", f"cd hooks; {PYTHON} -m h"])
 async def test_planted_bytecode_is_not_run(world: World, line: str, unchecked: bool) -> None:
@@ -94,6 +95,7 @@ async def test_planted_bytecode_is_not_run(world: World, line: str, unchecked: b
     assert not world.mark.exists()
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("name", ["json.py", "sitecustomize.py", "usercustomize.py", "json/__init__.py"])
 @pytest.mark.parametrize(
     "line", [f"{PYTHON} -c 'import json'", f"echo import json | {PYTHON} -", f"{PYTHON} -m hooks.h"]
@@ -106,6 +108,7 @@ async def test_a_planted_module_is_not_imported(world: World, name: str, line: s
     assert not world.mark.exists() and (ran.code == 0 or name.split("/")[0] in ran.problem)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changed", ["run/h.sh", "run/lib.sh"])
 async def test_a_script_that_changed_is_not_run_until_it_is_accepted(world: World, changed: str) -> None:
     line = "sh run/h.sh"
@@ -129,6 +132,7 @@ async def test_nothing_of_a_folder_nobody_trusts_is_run(world: World) -> None:
     assert (await world.run("echo own")).output == "own\n"
 
 
+@pytest.mark.forms(2)
 @pytest.mark.parametrize(
     "variables", [{"BASH_ENV": "rc.sh"}, {"BASH_ENV": "{0}/rc.sh"}, {"ENV": "{0}/rc.sh"}, {"LD_PRELOAD": "{0}/evil.so"}]
 )
@@ -177,6 +181,7 @@ CONFIG = {
 }
 
 
+@pytest.mark.forms(1)
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 @pytest.mark.parametrize("kind", CONFIG)
 async def test_git_of_a_folder_nobody_trusts_runs_none_of_its_programs(world: World, kind: str) -> None:
@@ -286,6 +291,7 @@ SWAPS: dict[str, str] = {
 }
 
 
+@pytest.mark.forms(1)
 @pytest.mark.skipif(sys.platform != "linux", reason="needs inotify")
 @pytest.mark.parametrize("what", SWAPS)
 @pytest.mark.parametrize("when", ["after the look", "while it runs"])

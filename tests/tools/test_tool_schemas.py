@@ -35,6 +35,7 @@ BUDGETS = {
 }
 
 
+@pytest.mark.slow
 def test_every_schema_keeps_its_budget() -> None:
     counts = tool_tokens()
     if counts is None:

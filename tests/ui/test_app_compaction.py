@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from agent_tui.models.events import CompactionEnded, CompactionStarted, TurnEnded, TurnStarted
 from tests.support.app import running
 
 
+@pytest.mark.slow
 async def test_after_a_compaction_that_was_asked_for_nothing_works(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         run.agent.turns.busy = True

@@ -105,6 +105,7 @@ def test_what_a_users_theme_leaves_out_can_be_read(tmp_path: Path, dark: bool, p
 FIRST = ("agent-dark", "ansi")
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[] if name in FIRST else [pytest.mark.slow]) for name in sorted(SHIPPED)]
 )

@@ -35,6 +35,7 @@ def test_the_total_the_draft_and_how_full_it_gets(width: int, said: str) -> None
     assert said in shown
 
 
+@pytest.mark.slow
 async def test_what_is_typed_pasted_and_shown_goes_to_the_count(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await run.type("see ")
@@ -49,6 +50,7 @@ async def test_what_is_typed_pasted_and_shown_goes_to_the_count(tmp_path: Path) 
         assert run.agent.draft.heard[-1] == ("", [], 0)
 
 
+@pytest.mark.slow
 async def test_a_command_is_no_message(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await run.type("a message")

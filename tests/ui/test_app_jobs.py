@@ -39,6 +39,7 @@ async def opened(run: Running) -> JobPicker:
     return screen
 
 
+@pytest.mark.slow
 async def test_it_lists_those_that_run_first_and_nothing_acts(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         screen = await opened(run)
@@ -129,6 +130,7 @@ async def test_enter_shows_the_output_from_its_end_as_it_grows(tmp_path: Path) -
         assert run.agent.called("stop_job") == ["b1"]
 
 
+@pytest.mark.slow
 async def test_the_status_line_says_how_many_run(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         assert "background" not in run.shown()
@@ -175,6 +177,7 @@ async def test_a_key_moves_the_command_that_runs(tmp_path: Path) -> None:
         assert "No command is running" not in run.shown()
 
 
+@pytest.mark.slow
 async def test_keys_are_named_as_far_as_there_is_room(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         run.agent.publish(TurnStarted())

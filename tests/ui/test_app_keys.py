@@ -94,6 +94,7 @@ async def test_enter_while_busy_queues_visibly_and_up_takes_it_back(tmp_path: Pa
         assert run.app.queue_view.entries == []
 
 
+@pytest.mark.slow
 async def test_ctrl_s_steers_the_running_turn(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         run.agent.turns.busy = True
@@ -143,6 +144,7 @@ async def test_ctrl_c_interrupts_clears_and_quits_only_twice(tmp_path: Path) -> 
         assert run.app.return_value == 0
 
 
+@pytest.mark.slow
 async def test_ctrl_c_copies_a_selection_first(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         run.agent.turns.busy = True
@@ -283,6 +285,7 @@ async def test_history_and_draft_survive_a_restart(tmp_path: Path) -> None:
         assert run.app.prompt.text == "kept"
 
 
+@pytest.mark.slow
 async def test_a_draft_yields_to_what_is_typed_before_it_can_be_seen(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await run.type("unfinished")
@@ -319,6 +322,7 @@ async def test_escape_twice_on_empty_goes_back_to_a_message(tmp_path: Path) -> N
         assert agent.conversation.path == []
 
 
+@pytest.mark.slow
 async def test_escape_twice_is_twice_in_a_row(tmp_path: Path) -> None:
     async with running(tmp_path, FakeAgent(tmp_path, [user_message("the first question")])) as run:
         for between in (["x", "backspace"], [*"/mcp none", "enter"], ["left"]):

@@ -34,6 +34,7 @@ async def test_slash_completes_names_and_arguments(tmp_path: Path) -> None:
         await run.until(lambda: run.agent.called("compact_undo"))
 
 
+@pytest.mark.slow
 async def test_enter_runs_a_command_without_an_argument_that_nobody_chose(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         for keys in (["enter"], ["tab", "enter"]):
@@ -49,6 +50,7 @@ async def test_enter_runs_a_command_without_an_argument_that_nobody_chose(tmp_pa
             await run.until(lambda: len(run.app.screen_stack) == 1)
 
 
+@pytest.mark.slow
 async def test_what_a_command_does_has_room_before_what_it_takes(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await run.pilot.press(*"/comp")
@@ -61,6 +63,7 @@ async def test_what_a_command_does_has_room_before_what_it_takes(tmp_path: Path)
             assert "/compact …" in row or "undo" in row, "arguments are whole or left out"
 
 
+@pytest.mark.slow
 async def test_tab_leaves_a_blank_behind_every_command(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await run.type("/clea")
@@ -88,6 +91,7 @@ async def test_at_completes_files_and_attaches_them(tmp_path: Path) -> None:
         assert [(a.name, a.text) for a in attachments] == [("src/parser.py", "def parse(): ...\n")]
 
 
+@pytest.mark.slow
 async def test_escape_closes_the_popup_and_it_stays_closed(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await run.type("/he")
@@ -131,6 +135,7 @@ async def test_dropped_images_become_images(tmp_path: Path) -> None:
         assert run.app.prompt.text == f"[Image #1] [Image #2] @{tmp_path}/notes.txt"
 
 
+@pytest.mark.slow
 async def test_what_was_changed_in_the_history_stays_changed_until_something_is_sent(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         prompt = run.app.prompt
@@ -150,6 +155,7 @@ async def test_what_was_changed_in_the_history_stays_changed_until_something_is_
         assert prompt.text == "two"
 
 
+@pytest.mark.slow
 async def test_pasted_image_path_becomes_the_image(tmp_path: Path) -> None:
     image = tmp_path / "shot.png"
     image.write_bytes(b"\x89PNG\r\n\x1a\nrest")
@@ -163,6 +169,7 @@ async def test_pasted_image_path_becomes_the_image(tmp_path: Path) -> None:
         assert [(a.media_type, a.name) for a in attachments] == [("image/png", "shot.png")]
 
 
+@pytest.mark.slow
 async def test_an_image_that_is_too_large_is_scaled_and_it_is_said(tmp_path: Path) -> None:
     image = tmp_path / "shot.png"
     Image.new("RGB", (4_000, 1_000), "navy").save(image)
@@ -273,6 +280,7 @@ async def test_hostile_titles_and_names_are_text(tmp_path: Path) -> None:
         await run.until(lambda: "[link=javascript:1]model" in run.shown())
 
 
+@pytest.mark.slow
 async def test_enter_takes_no_proposal_that_was_made_for_fewer_letters(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await run.type("/")
@@ -286,6 +294,7 @@ async def test_enter_takes_no_proposal_that_was_made_for_fewer_letters(tmp_path:
         assert len(run.app.screen_stack) == 1
 
 
+@pytest.mark.slow
 async def test_resources_of_mcp_servers_complete_after_the_sign(tmp_path: Path) -> None:
     agent = FakeAgent(tmp_path)
     agent.project.resources = [("docs:file:///guide", "The guide"), ("docs:two words", "cannot be named")]
@@ -299,6 +308,7 @@ async def test_resources_of_mcp_servers_complete_after_the_sign(tmp_path: Path) 
         assert run.app.prompt.text == "read @docs:file:///guide "
 
 
+@pytest.mark.slow
 async def test_a_completed_file_takes_lines_or_words_as_they_are_typed(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "parser.py").write_text("one\ntwo\nthree\nfour\n")

@@ -71,6 +71,7 @@ async def test_a_key_that_fails_leaves_its_screen_open(tmp_path: Path, monkeypat
         assert "Broken" in run.shown()
 
 
+@pytest.mark.slow
 async def test_a_failing_task_is_not_silent(tmp_path: Path) -> None:
     async def work() -> None:
         raise Broken("in the background")
@@ -94,6 +95,7 @@ async def test_a_screen_that_cannot_draw_goes_away(tmp_path: Path, monkeypatch: 
         assert run.app.prompt.text == "on"
 
 
+@pytest.mark.slow
 async def test_errors_without_end_leave_with_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(AgentError, match="Broken: out of order"):
         async with running(tmp_path) as run:

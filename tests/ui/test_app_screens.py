@@ -77,6 +77,7 @@ async def test_permission_by_keyboard_alone(tmp_path: Path) -> None:
             await run.until(lambda: run.app.prompt.has_focus)
 
 
+@pytest.mark.slow
 async def test_several_permissions_come_one_after_the_other_and_close_with_their_call(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         run.agent.turns.busy = True
@@ -142,6 +143,7 @@ async def test_session_picker_lists_this_project_or_all_as_its_key_says(tmp_path
         assert agent.called("resume") == ["ses_far"]
 
 
+@pytest.mark.slow
 async def test_of_thousands_of_sessions_draw_only_what_is_seen(tmp_path: Path) -> None:
     agent = FakeAgent(tmp_path)
     agent.store.listed = [SessionInfo(f"s{i}", str(tmp_path), title=f"t{i}", messages=1) for i in range(2_000)]
@@ -162,6 +164,7 @@ async def test_of_thousands_of_sessions_draw_only_what_is_seen(tmp_path: Path) -
     assert len(set(drawn)) < 200
 
 
+@pytest.mark.slow
 async def test_model_picker_takes_any_litellm_name(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         run.agent.models.keys.add("groq")
@@ -243,6 +246,7 @@ async def test_idle_screen_has_no_running_timer(tmp_path: Path) -> None:
         assert not run.app.prompt.cursor_blink
 
 
+@pytest.mark.slow
 async def test_search_line_of_a_picker_takes_hostile_text(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         run.app.open_screen("sessions", "[/nothing")
@@ -251,6 +255,7 @@ async def test_search_line_of_a_picker_takes_hostile_text(tmp_path: Path) -> Non
         await run.until(lambda: "No session matches." in run.shown())
 
 
+@pytest.mark.slow
 async def test_the_end_is_followed_through_popups_screens_and_resizes(tmp_path: Path) -> None:
     agent = FakeAgent(tmp_path, [user_message(f"question {n}\n" * 5) for n in range(40)])
     async with running(tmp_path, agent) as run:
@@ -296,6 +301,7 @@ def _asked(*patterns: str, **display: Any) -> PermissionAsked:
     )
 
 
+@pytest.mark.slow
 async def test_every_pattern_has_a_key_of_its_own(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         run.agent.publish(
@@ -317,6 +323,7 @@ async def test_every_pattern_has_a_key_of_its_own(tmp_path: Path) -> None:
         assert run.agent.called("answer_permission") == [("r1", True, RuleOffer(("edit(c)",)), "")]
 
 
+@pytest.mark.slow
 async def test_a_hint_makes_way_for_what_goes_on(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         run.app.activity.begin("Waiting for your permission")
@@ -354,6 +361,7 @@ async def test_a_screen_that_opens_late_gets_nothing_of_the_word_that_is_typed(t
             await run.until(lambda: len(run.app.screen_stack) == 1)
 
 
+@pytest.mark.slow
 async def test_a_screen_that_goes_away_does_not_fail_over_its_widgets(tmp_path: Path) -> None:
     async with running(tmp_path, FakeAgent(tmp_path, [user_message("a question")])) as run:
         for name in ("sessions", "models", "help", "themes", "context"):

@@ -96,6 +96,7 @@ async def test_no_color_keeps_segments_apart(tmp_path: Path, monkeypatch: pytest
         assert len({c for c in bar if c != " "}) >= 6
 
 
+@pytest.mark.slow
 async def test_a_chosen_theme_is_there_at_the_next_start(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await run.type("/theme nord")
@@ -126,6 +127,7 @@ async def test_a_configured_theme_wins_over_the_chosen_one(tmp_path: Path) -> No
         assert run.app.theme == "agent-light"
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"gone\n"])
 async def test_a_broken_memory_of_the_theme_means_the_default(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "state").mkdir()

@@ -53,6 +53,7 @@ async def opened(run: Running, found: list[Step]) -> CachePicker:
     return screen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", one_of([((80, 24),), ((200, 50),), ((60, 16),)]))
 async def test_it_lists_calls_newest_first_with_cause_and_price(tmp_path: Path, size: tuple[int, int]) -> None:
     async with running(tmp_path, size=size) as run:
@@ -81,6 +82,7 @@ async def test_every_column_stands_below_its_name(tmp_path: Path, size: tuple[in
         assert ("expected" in head) == (size[0] >= 80)
 
 
+@pytest.mark.slow
 async def test_causes_can_be_searched(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         screen = await opened(run, steps())
@@ -88,6 +90,7 @@ async def test_causes_can_be_searched(tmp_path: Path) -> None:
         assert [entry.step_id for entry in screen.shown] == ["s3"]
 
 
+@pytest.mark.slow
 async def test_thousands_of_calls_open_and_only_what_is_seen_is_drawn(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         screen = await opened(run, [step(number) for number in range(2_000)])

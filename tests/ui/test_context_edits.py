@@ -62,6 +62,7 @@ async def test_a_message_is_dropped_once_its_price_was_seen(tmp_path: Path) -> N
         assert screen.view.rows.line is not None and screen.view.rows.line.label == "read src/module_0.py"
 
 
+@pytest.mark.slow
 async def test_only_keys_that_do_something_are_offered(tmp_path: Path) -> None:
     agent = agent_with_messages(tmp_path)
     async with running(tmp_path, agent, size=(200, 50)) as run:
@@ -112,6 +113,7 @@ async def test_what_is_asked_is_answered_now_or_later(tmp_path: Path) -> None:
             await run.until(lambda: not screen.edits.asking)
 
 
+@pytest.mark.slow
 async def test_a_question_is_declined_or_left(tmp_path: Path) -> None:
     agent = agent_with_messages(tmp_path)
     async with running(tmp_path, agent, size=(120, 40)) as run:
@@ -130,6 +132,7 @@ async def test_a_question_is_declined_or_left(tmp_path: Path) -> None:
         await run.screen(TextScreen)
 
 
+@pytest.mark.slow
 async def test_what_is_marked_goes_together(tmp_path: Path) -> None:
     agent = agent_with_messages(tmp_path)
     async with running(tmp_path, agent, size=(80, 24)) as run:
@@ -155,6 +158,7 @@ async def test_what_is_marked_goes_together(tmp_path: Path) -> None:
         assert agent.called("drop") == [(["msg_0", "msg_1", "msg_2"], False)], "a kind is all of its messages"
 
 
+@pytest.mark.slow
 async def test_what_cannot_be_dropped_says_why(tmp_path: Path) -> None:
     agent = agent_with_messages(tmp_path)
     async with running(tmp_path, agent, size=(80, 24)) as run:
@@ -201,6 +205,7 @@ async def test_what_is_dropped_stays_and_is_restored_one_by_one(tmp_path: Path) 
         ]
 
 
+@pytest.mark.slow
 async def test_an_edit_waits_for_the_step_and_outlives_the_screen(tmp_path: Path) -> None:
     agent = agent_with_messages(tmp_path)
     agent.turns.busy = True
@@ -229,6 +234,7 @@ async def test_a_question_of_another_session_is_not_answered(tmp_path: Path) -> 
         assert not agent.called("drop")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", one_of([((8, 20),), ((24, 8),), ((200, 50),)]))
 async def test_it_works_at_any_size(tmp_path: Path, size: tuple[int, int]) -> None:
     agent = agent_with_messages(tmp_path)

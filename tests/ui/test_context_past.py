@@ -165,7 +165,8 @@ async def test_a_step_that_cannot_be_made_again_says_so_and_shows_no_number_for_
         assert agent is not None
         await agent.context.ready()  # what is still counted becomes a step anew
         # Before the screen is there: it makes moments of the past when it has time.
-        agent.conversation.steps[0].sent_fingerprint, agent.conversation.steps[1].estimated_input = "another", 1
+        agent.conversation.steps[0].sent_count += 1
+        agent.conversation.steps[1].estimated_input = 1
         await chat.say("/context")
         await chat.shows("Reserve")
         screen = chat.app.screen

@@ -136,6 +136,7 @@ def test_what_is_sent_instead_of_a_message_is_told_with_what_was_stored() -> Non
     assert "not sent now" in sent_text(None)
 
 
+@pytest.mark.slow
 async def test_context_screen_is_live_and_marks_what_is_in_flight(tmp_path: Path) -> None:
     async with running(tmp_path, size=(120, 40)) as run:
         await open_context(run)
@@ -193,6 +194,7 @@ async def test_compaction_history_shows_its_summary(tmp_path: Path) -> None:
         await run.until(lambda: "Fix the parser" in run.shown())
 
 
+@pytest.mark.slow
 async def test_ten_thousand_messages_open_without_walking_them(tmp_path: Path) -> None:
     usage = sample_usage()
     children = [row("message", 4, f"message {i}", message_id=f"m{i}", basis="derived") for i in range(10_250)]
@@ -207,6 +209,7 @@ async def test_ten_thousand_messages_open_without_walking_them(tmp_path: Path) -
         await run.until(lambda: "Reserve" in run.shown())
 
 
+@pytest.mark.slow
 async def test_unknown_window_is_said(tmp_path: Path) -> None:
     usage = sample_usage()
     usage.window = usage.limit = usage.reserve = usage.free = usage.over = None

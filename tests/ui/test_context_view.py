@@ -83,6 +83,7 @@ def breakdown(screen: str) -> list[str]:
     return [line for line in screen.splitlines() if "■" in line]
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("changed", [False, True], ids=["live", "step"])
 async def test_enough_rows_are_seen_and_no_word_is_cut(size: tuple[int, int], changed: bool) -> None:
@@ -103,12 +104,14 @@ async def test_enough_rows_are_seen_and_no_word_is_cut(size: tuple[int, int], ch
     assert seen.place == ("below, whole" if size[1] >= TALL else "below")
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("size", [(80, 30), (119, 40), (100, 60)])
 async def test_the_bookkeeping_stands_below_where_it_is_high_enough(size: tuple[int, int]) -> None:
     seen = await drawn(ContextReport(sample_usage()), size)
     assert seen.place == "below, whole"
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("size", SIZES)
 async def test_reasons_are_wrapped_and_not_cut(size: tuple[int, int]) -> None:
     seen = await drawn(ContextReport(telling()), size)
@@ -137,6 +140,7 @@ async def test_what_was_said_is_whole_however_long_it_is() -> None:
         assert "Esc close" in shown(app)
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("size", [(20, 5), (1, 1), (40, 9), (120, 12)])
 async def test_small_screens_still_show_rows(size: tuple[int, int]) -> None:
     seen = await drawn(ContextReport(telling()), size)

@@ -79,6 +79,7 @@ EMPTY = {
 }
 
 
+@pytest.mark.slow
 async def test_what_holds_nothing_says_so_and_offers_what_can_be_done(tmp_path: Path) -> None:
     app, agent = showcase_app(tmp_path, Clock())
     async with app.run_test(size=(80, 24)) as pilot:
@@ -117,6 +118,7 @@ async def test_dialogs_are_as_large_as_their_content(tmp_path: Path, size: tuple
         assert not app.net.errors
 
 
+@pytest.mark.slow
 async def test_the_chat_is_seen_behind_a_dialog(tmp_path: Path) -> None:
     app, agent = showcase_app(tmp_path, Clock())
     async with app.run_test() as pilot:
@@ -128,6 +130,7 @@ async def test_the_chat_is_seen_behind_a_dialog(tmp_path: Path) -> None:
             assert "The tests pass" in both and "needs an API key" in both, size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", one_of([(size,) for size in SIZES]))
 async def test_a_theme_is_previewed_by_a_sample_and_the_chat_and_esc_goes_back(
     tmp_path: Path, size: tuple[int, int]
@@ -152,6 +155,7 @@ async def test_a_theme_is_previewed_by_a_sample_and_the_chat_and_esc_goes_back(
         assert app.theme == "nord" and app.transcript.rich_style.bgcolor == base
 
 
+@pytest.mark.slow
 async def test_a_text_to_read_is_framed_as_large_as_it_is(tmp_path: Path) -> None:
     app, agent = showcase_app(tmp_path, Clock())
     async with app.run_test(size=(120, 40)) as pilot:
@@ -167,6 +171,7 @@ async def test_a_text_to_read_is_framed_as_large_as_it_is(tmp_path: Path) -> Non
             await pilot.press("escape")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "scene", one_of(["permission", "completions", "question", "find", "server-form", "plan", "queue"], every=3)
 )

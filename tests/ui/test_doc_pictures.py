@@ -22,6 +22,7 @@ def stored(name: str) -> str:
     return file.read_text("utf-8") if file.exists() else ""
 
 
+@pytest.mark.forms(2)
 @pytest.mark.parametrize("name", PICTURES)
 async def test_a_picture_is_as_new_as_its_screen(name: str) -> None:
     assert words_of(stored(name)) == await looked_at(name, words), f"it is older than the screen: {RENEW} {name}"

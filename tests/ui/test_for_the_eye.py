@@ -131,6 +131,7 @@ def asking(question: QuestionAsked) -> Scene:
     return scene
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "several"),
     one_of([(size, several) for size in ((60, 20), (80, 24), (120, 40)) for several in (False, True)], every=5),
@@ -166,6 +167,7 @@ async def test_what_is_always_allowed_is_shown_whole(tmp_path: Path) -> None:
         assert rule in "".join(shown(app).replace("│", "").split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", one_of([((80, 24),), ((120, 40),)]))
 async def test_columns_of_hits_and_of_what_waits_do_not_jump(tmp_path: Path, size: tuple[int, int]) -> None:
     for scene, word in (("found", "you:"), ("queue", "Then"), ("failed", "Then")):
@@ -192,6 +194,7 @@ async def test_the_hit_that_is_looked_at_looks_different(tmp_path: Path) -> None
         assert sum(bool(style.reverse) for style in marks) == 1 and sum(bool(style.underline) for style in marks) > 2
 
 
+@pytest.mark.slow
 async def test_keys_are_named_whole_where_there_is_little_room(tmp_path: Path) -> None:
     app, agent = showcase_app(tmp_path, Clock())
     async with app.run_test(size=(60, 20)) as pilot:
@@ -201,6 +204,7 @@ async def test_keys_are_named_whole_where_there_is_little_room(tmp_path: Path) -
         assert "Space marks, Enter sends · Esc declines " in shown(app)
 
 
+@pytest.mark.slow
 async def test_a_question_is_never_drawn_as_narrow_as_a_letter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[int] = []
     was = Body.set_count
@@ -225,6 +229,7 @@ def test_a_command_of_the_users_that_printed_nothing_says_so_once(said: str) -> 
     assert flow.text == "output · no output" and not block.foldable
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.sampled_from(["/compact undo", "run", "it", "~/notes/", "kept", "…", "日本"]), max_size=30),
     st.integers(16, 60),

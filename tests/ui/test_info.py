@@ -133,6 +133,7 @@ async def test_a_silent_server_holds_nothing_up_and_esc_cancels_it(tmp_path: Pat
             assert run.app.prompt.is_empty and "Esc to cancel" not in run.shown()
 
 
+@pytest.mark.slow
 async def test_a_silent_server_is_named_in_the_list_and_esc_cancels_it(tmp_path: Path) -> None:
     agent = FakeAgent(tmp_path)
     agent.project.sign_in_addresses["github"] = "https://never.example"
@@ -238,6 +239,7 @@ async def test_what_was_not_on_the_screen_needs_another_key(tmp_path: Path) -> N
         await trusted()
 
 
+@pytest.mark.slow
 async def test_pages_in_quick_succession_are_all_seen(tmp_path: Path) -> None:
     agent = FakeAgent(tmp_path)
     agent.project.brings = tuple(f"step {number}" for number in range(150))

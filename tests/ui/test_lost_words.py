@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from agent_tui.context.accounting.lost import LostReasoning
 from agent_tui.models.messages import user_message
 from agent_tui.ui.screens.models import EffortPicker, ModelPicker
@@ -28,6 +30,7 @@ def words(text: str) -> str:
     return " ".join(" ".join(framed or lines).split())
 
 
+@pytest.mark.slow
 async def test_commands_say_it_in_the_line_that_confirms(tmp_path: Path) -> None:
     async with running(tmp_path, losing(tmp_path)) as run:
         for command, confirmed in (

@@ -120,6 +120,7 @@ async def test_a_name_that_is_not_on_the_list_is_confirmed_once(tmp_path: Path) 
         await run.until(lambda: len(run.agent.called("set_model")) == 2)
 
 
+@pytest.mark.slow
 async def test_names_are_drawn_as_text_and_what_hangs_keeps_nobody_waiting(tmp_path: Path) -> None:
     agent = FakeAgent(tmp_path)
     agent.models.list = type(agent.models.list)(lambda: [HOSTILE], list, lambda name: False, kept=no_keyring)

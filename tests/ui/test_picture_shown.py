@@ -70,6 +70,7 @@ async def in_blocks(r: Running) -> PictureScreen:
     return r.app.screen
 
 
+@pytest.mark.slow
 async def test_the_command_shows_the_newest_and_keys_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

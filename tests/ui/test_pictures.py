@@ -225,6 +225,7 @@ def test_what_is_no_image_by_its_bytes_is_never_decoded(raw: bytes) -> None:
     assert Glue().album().picture(attached(raw)).size is None
 
 
+@pytest.mark.slow
 def test_what_is_sent_was_made_here_from_pixels_alone() -> None:
     raw = io.BytesIO()
     from PIL.PngImagePlugin import PngInfo

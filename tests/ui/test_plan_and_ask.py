@@ -65,6 +65,7 @@ async def test_a_plan_is_approved_with_one_key(tmp_path: Path) -> None:
             assert await answered(run, plan(), [key], "answer_plan") == [("p1", mode, PLAN, "")], key
 
 
+@pytest.mark.slow
 async def test_a_plan_is_changed_before_it_is_approved(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await shown(run, plan())
@@ -78,6 +79,7 @@ async def test_a_plan_is_changed_before_it_is_approved(tmp_path: Path) -> None:
         assert run.agent.called("answer_plan") == [("p1", "accept-edits", PLAN + "\nyea!", "")]
 
 
+@pytest.mark.slow
 async def test_the_mode_does_not_change_beneath_an_open_plan(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await shown(run, plan())
@@ -90,6 +92,7 @@ async def test_the_mode_does_not_change_beneath_an_open_plan(tmp_path: Path) -> 
         assert run.agent.called("answer_plan") == [("p1", "accept-edits", PLAN, "")] and run.agent.mode.now == before
 
 
+@pytest.mark.slow
 async def test_an_emptied_plan_is_as_it_was(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await shown(run, plan())
@@ -130,6 +133,7 @@ async def test_typing_is_no_answer(tmp_path: Path, asked: PlanPresented | Questi
             await run.until(lambda: run.app.chat.questions.panel is None)
 
 
+@pytest.mark.slow
 async def test_one_choice_is_taken(tmp_path: Path) -> None:
     cases: list[tuple[list[str], tuple[str, ...], str]] = [
         (["2"], ("green",), ""),
@@ -159,6 +163,7 @@ async def test_several_are_marked_and_sent(tmp_path: Path) -> None:
             assert await answered(run, question(True), keys, "answer_question") == [("q1", chosen, text)], keys
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", [plan("long line " * 400), question(choices=LONG_CHOICES)], ids=["plan", "question"])
 async def test_choices_and_status_are_to_be_seen_on_every_screen(tmp_path: Path, asked: Event) -> None:
     async with running(tmp_path) as run:
@@ -191,6 +196,7 @@ async def test_foreign_text_is_only_drawn(tmp_path: Path) -> None:
             assert control not in run.shown()
 
 
+@pytest.mark.slow
 async def test_a_plan_goes_away_when_it_is_closed_and_not_with_any_turn(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await shown(run, plan())
@@ -210,6 +216,7 @@ async def test_a_plan_nobody_can_answer_is_shown_as_it_is(tmp_path: Path) -> Non
         assert run.app.chat.questions.panel is None
 
 
+@pytest.mark.slow
 async def test_what_the_model_is_told_of_its_mode_is_no_attachment_of_the_users(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         message = user_message("hello")

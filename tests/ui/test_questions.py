@@ -67,6 +67,7 @@ async def test_a_key_in_the_first_moment_is_typing(tmp_path: Path) -> None:
             await closed(run, asked)
 
 
+@pytest.mark.slow
 async def test_a_key_without_a_character_answers_nothing_in_the_first_moment(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         for key in ("enter", "up", "down", "backspace"):
@@ -77,6 +78,7 @@ async def test_a_key_without_a_character_answers_nothing_in_the_first_moment(tmp
             await closed(run, asked)
 
 
+@pytest.mark.slow
 async def test_the_rest_of_a_word_goes_to_the_prompt_in_order_however_long_it_takes(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await shown(run, question())
@@ -92,6 +94,7 @@ async def test_the_rest_of_a_word_goes_to_the_prompt_in_order_however_long_it_ta
         await run.until(lambda: run.agent.called("answer_permission"))
 
 
+@pytest.mark.slow
 async def test_a_burst_keeps_its_order_on_the_way_to_the_prompt(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await shown(run, question())
@@ -102,6 +105,7 @@ async def test_a_burst_keeps_its_order_on_the_way_to_the_prompt(tmp_path: Path) 
         assert not run.agent.called("answer_permission")
 
 
+@pytest.mark.slow
 async def test_a_question_does_not_take_the_focus_from_someone_typing(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await run.type("x")
@@ -149,6 +153,7 @@ async def test_an_answer_is_not_one_to_the_next_question_as_well(tmp_path: Path)
         assert [call[0] for call in run.agent.called("answer_permission")] == ["r1"]
 
 
+@pytest.mark.slow
 async def test_a_click_where_something_else_was_is_no_answer(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await shown(run, question())
@@ -161,6 +166,7 @@ async def test_a_click_where_something_else_was_is_no_answer(tmp_path: Path) -> 
         assert run.agent.called("answer_permission") == [("r1", True, None, "")]
 
 
+@pytest.mark.slow
 async def test_the_word_about_no_is_taken_whole_when_typed_at_once(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await shown(run, question())
@@ -210,6 +216,7 @@ async def test_hidden_characters_stand_as_codes_wherever_a_question_shows_them(t
             await closed(run, asked)
 
 
+@pytest.mark.slow
 async def test_the_lines_of_a_pattern_and_a_path_are_not_joined(tmp_path: Path) -> None:
     asked = question(tool="edit", summary="edit a\nb", display=None, offers=[RuleOffer(("bash(a\n\tb)",))])
     async with running(tmp_path) as run:
@@ -224,6 +231,7 @@ def test_spelling_leaves_nothing_hidden(text: str) -> None:
         assert char == " " or unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Zl", "Zp", "Zs")
 
 
+@pytest.mark.slow
 def test_spelling_knows_every_character_that_shows_as_nothing() -> None:
     # Default_Ignorable_Code_Point of Unicode, besides unassigned ones; and what is a blank in spite of its category.
     ignorable = [0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0, 0x2800, *range(0xFE00, 0xFE10)]
@@ -265,6 +273,7 @@ async def asking_to_attach(run: Running, tmp_path: Path) -> Path:
     return secret
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("key", ["y", "n"])
 async def test_a_file_outside_the_project_is_attached_when_allowed(tmp_path: Path, key: str) -> None:
     async with running(tmp_path) as run:
@@ -288,6 +297,7 @@ async def test_escape_takes_the_message_back_and_the_question_away(tmp_path: Pat
         assert not run.agent.called("submit")
 
 
+@pytest.mark.slow
 async def test_the_end_of_a_turn_leaves_the_question_about_a_file(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         run.agent.turns.busy = True
@@ -326,6 +336,7 @@ async def test_what_may_be_said_for_the_session_is_a_choice_in_words(tmp_path: P
         assert run.agent.called("answer_permission") == [("r1", True, offers[0], "")]
 
 
+@pytest.mark.slow
 async def test_the_key_for_the_mode_works_while_a_question_is_open(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await shown(run, question())
@@ -367,6 +378,7 @@ async def test_a_long_diff_says_how_much_more_there_is_and_scrolls_by_key(
         await run.until(lambda: "end of 60 lines · Tab, then PgUp" in run.shown())
 
 
+@pytest.mark.slow
 async def test_a_text_that_fits_says_nothing_of_more(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await shown(run, question(display={"kind": "diff", "text": "+one\n+two"}))
@@ -414,6 +426,7 @@ async def test_what_was_not_shown_to_its_end_is_allowed_by_the_second_press(
             await closed(run, asked)
 
 
+@pytest.mark.slow
 async def test_a_held_key_or_another_answer_is_no_second_press(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await shown(run, question(display=LONG))
@@ -432,6 +445,7 @@ async def test_a_held_key_or_another_answer_is_no_second_press(tmp_path: Path) -
         assert not run.agent.called("answer_permission")
 
 
+@pytest.mark.slow
 async def test_who_went_to_the_end_is_not_asked_twice(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         for way in ("end", "pagedown"):
@@ -451,6 +465,7 @@ async def test_who_went_to_the_end_is_not_asked_twice(tmp_path: Path) -> None:
             await closed(run, asked)
 
 
+@pytest.mark.slow
 async def test_no_needs_no_reading(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         for keys in (["n"], ["f", "x", "enter"]):
@@ -465,6 +480,7 @@ async def test_no_needs_no_reading(tmp_path: Path) -> None:
 WHERE = "runs outside the sandbox, with your rights"
 
 
+@pytest.mark.slow
 async def test_where_a_call_would_run_is_never_cut(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         for why in ("", "pip needs the network", "changes a file; " * 40, "x" * 500, "a · b" * 100):

@@ -99,6 +99,7 @@ async def test_what_failed_is_marked_sent_again_and_stands_once(home: Home) -> N
         await chat.until(lambda: chat.screen().count("a bad one") == 1)
 
 
+@pytest.mark.slow
 async def test_what_failed_more_than_once_is_one_line(home: Home) -> None:
     home.script(SCRIPT + SCRIPT.rpartition("[[step]]")[1] + SCRIPT.rpartition("[[step]]")[2])
     async with home.chat(size=(100, 24)) as chat:
@@ -144,6 +145,7 @@ def _failed(failure: Failure) -> StepEnded:
     return StepEnded(Step("s", "turn", "m", "p", "chat", "m", status="failed", failure=failure), message)
 
 
+@pytest.mark.slow
 async def test_every_end_of_a_turn_is_told_in_one_line(tmp_path: Path) -> None:
     refused = Failure("content_refused", "P refused the content.")
     full = Failure("context_overflow", "The provider says the conversation is too long.")
@@ -165,6 +167,7 @@ async def test_every_end_of_a_turn_is_told_in_one_line(tmp_path: Path) -> None:
             assert run.shown().count(line) == 1, run.shown()
 
 
+@pytest.mark.slow
 async def test_the_clock_of_a_turn_stands_still_while_the_user_is_asked(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         run.agent.turns.busy = True

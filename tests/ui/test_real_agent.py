@@ -227,7 +227,7 @@ async def test_always_is_remembered_for_the_next_chat(home: Home) -> None:
 
 
 @pytest.mark.slow
-async def test_a_compaction_opens_to_its_facts_from_the_transcript_and_by_its_command(home: Home) -> None:
+async def test_a_compaction_opens_to_its_messages_from_the_transcript_and_by_its_command(home: Home) -> None:
     long = "".join(f"All of this can be told again in {n} words. " for n in range(130))
     home.script("".join(says(f"Answer {n}. {long}", chunk=4000) for n in range(5)))
     async with home.chat() as chat:
@@ -244,11 +244,11 @@ async def test_a_compaction_opens_to_its_facts_from_the_transcript_and_by_its_co
             chat.app.transcript.focus()
             await (chat.say("/compact show") if by_command else chat.press("enter"))
             await chat.until(lambda: isinstance(chat.app.screen, TextScreen))
-            await chat.shows("Your rules · kept 1 of 1 fact", "kept    Never touch [bold]legacy[/bold].")
+            await chat.shows("No longer sent, by the ids that recall takes", "user: Never touch [bold]legacy[/bold].")
             assert isinstance(chat.app.screen, TextScreen)
             pages.append(chat.app.screen.text)
             await chat.press("end")
-            await chat.hides("Your rules")
+            await chat.hides("No longer sent")
             await chat.press("escape")
         assert pages[0] == pages[1] and pages[0].count("example.org") >= 60
         await chat.say("/compact show 2")
@@ -309,6 +309,7 @@ async def test_rewinding_gives_the_message_back_and_deletes_nothing(home: Home) 
             assert len(store.messages.all(session)) == 6
 
 
+@pytest.mark.slow
 async def test_a_session_is_resumed_from_the_list_with_what_waited(home: Home) -> None:
     home.script(HANGING)
     async with home.chat() as chat:

@@ -65,6 +65,7 @@ async def test_the_tree_is_to_be_read_at_every_size(tmp_path: Path, size: tuple[
         assert "Ctrl+R also restores 1 file: src/a.py." in " ".join(run.shown().replace("│", " ").split())
 
 
+@pytest.mark.slow
 async def test_without_branches_and_changed_files_there_are_no_keys_for_them(tmp_path: Path) -> None:
     agent = forked(tmp_path)
     agent.moving, agent.branches.others = FilesMoved([], []), []
@@ -91,6 +92,7 @@ async def test_any_branch_is_a_key_away_and_one_line_confirms(tmp_path: Path) ->
         assert "2 messages moved to a branch" in shown and "Restored 1 file: src/a.py." in shown
 
 
+@pytest.mark.slow
 async def test_a_search_finds_what_was_said_on_a_branch(tmp_path: Path) -> None:
     agent = forked(tmp_path)
     async with running(tmp_path, agent) as run:
@@ -125,6 +127,7 @@ async def test_what_is_left_before_the_first_message_can_still_be_gone_to(tmp_pa
         await run.until(lambda: "Usage: /rewind" in run.shown())
 
 
+@pytest.mark.slow
 async def test_the_list_of_sessions_marks_forks_and_names_more_branches(tmp_path: Path) -> None:
     agent = FakeAgent(tmp_path / "p")
     project = str(agent.root)

@@ -207,6 +207,7 @@ def test_what_a_request_is_expected_to_cost_is_what_budgets_hold_back_for_it(
     assert sum(cost or 0.0 for cost in costs) == pytest.approx(whole.usd)
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("seed", [1, 5, 7, 12])
 async def test_what_is_drawn_is_what_is_printed(seed: int, tmp_path: Path) -> None:
     usage = random_usage(seed)

@@ -74,6 +74,7 @@ async def test_a_word_that_was_said_long_ago_is_found_opened_at_its_place_and_go
         await chat.hides("Find words")
 
 
+@pytest.mark.slow
 async def test_other_projects_are_searched_only_when_the_key_says_so(home: Home, tmp_path: Path) -> None:
     talk(home, "Far", ["the zebra of elsewhere"], tmp_path / "elsewhere")
     async with home.chat() as chat:
@@ -130,6 +131,7 @@ async def test_no_text_in_the_search_line_is_an_error(home: Home) -> None:
             await chat.shows("1 session", "you: the zebra")
 
 
+@pytest.mark.slow
 async def test_a_letter_ends_the_search_of_the_one_before_and_closing_ends_them_all(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -136,6 +136,7 @@ async def test_a_servers_text_is_only_drawn(tmp_path: Path) -> None:
             await run.pilot.pause()
 
 
+@pytest.mark.slow
 async def test_a_question_that_waits_no_more_goes_away(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await shown(run, form())
@@ -145,6 +146,7 @@ async def test_a_question_that_waits_no_more_goes_away(tmp_path: Path) -> None:
         assert not run.agent.called("answer_server") and run.app.prompt.has_focus
 
 
+@pytest.mark.slow
 async def test_rows_and_status_are_to_be_seen_on_every_screen(tmp_path: Path) -> None:
     asked = ServerAsked(
         "srv_1", "trips", "form", "long line " * 300, tuple(FormField(str(n), "x" * 90) for n in range(30))

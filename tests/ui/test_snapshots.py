@@ -87,6 +87,7 @@ def opening(name: Opened, *keys: str, data: str = "") -> Look:
 
 
 class TestScreens:
+    @pytest.mark.slow
     @pytest.mark.parametrize("size", SIZES)
     def test_start(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
         agent = showcase.agent(tmp_path, [])
@@ -117,6 +118,7 @@ class TestScreens:
 
         picture(snap_compare, tmp_path, size, look, agent)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("size", IN_TURN)
     def test_plan(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
         agent = showcase.agent(tmp_path)
@@ -127,6 +129,7 @@ class TestScreens:
 
         picture(snap_compare, tmp_path, size, look, agent)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("size", IN_TURN)
     @pytest.mark.parametrize("several", [False, True], ids=["one", "several"])
     def test_question(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int], several: bool) -> None:
@@ -164,14 +167,17 @@ class TestScreens:
     def test_compaction_preview(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
         picture(snap_compare, tmp_path, size, opening("compact", data="preview"))
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("size", IN_TURN)
     def test_help(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
         picture(snap_compare, tmp_path, size, opening("help"))
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("size", SIZES)
     def test_models(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
         picture(snap_compare, tmp_path, size, opening("models"))
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("size", IN_TURN)
     def test_sessions(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
         picture(snap_compare, tmp_path, size, opening("sessions", "down"))
@@ -192,6 +198,7 @@ class TestScreens:
         picture(snap_compare, tmp_path, size, opening("themes"))
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("dialog", [False, True], ids=["lines", "dialog"])
 @pytest.mark.parametrize("kind", ["waits", "failed"])
 def test_queue(snap_compare: Any, tmp_path: Path, kind: str, dialog: bool) -> None:
@@ -209,11 +216,13 @@ def test_queue(snap_compare: Any, tmp_path: Path, kind: str, dialog: bool) -> No
     picture(snap_compare, tmp_path, (80, 24), look, agent)
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("theme", one_of(["agent-light", "high-contrast", "nord", "ansi", "solarized-dark"], every=3))
 def test_theme(snap_compare: Any, tmp_path: Path, theme: str) -> None:
     picture(snap_compare, tmp_path, (100, 40), theme=theme)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(60, 24), (20, 5)], ids=["60x24", "20x5"])
 def test_narrow_chat(snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
     picture(snap_compare, tmp_path, size)

@@ -52,6 +52,7 @@ PAPER, INK = b"48;2;251;250;247", b"48;2;15;19;24"
 """The backgrounds of the light and the dark theme."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answer", "variable", "background", "other"),
     one_of(

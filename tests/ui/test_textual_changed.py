@@ -90,6 +90,7 @@ async def test_as_it_is_installed_nothing_fails(
     assert warnings(caplog) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broken", one_of([(each,) for each in some(DRAWING, 2)]), ids=IDS.__getitem__)
 async def test_a_private_name_fails_when_it_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, broken: PrivateName

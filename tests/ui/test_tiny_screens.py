@@ -17,6 +17,7 @@ FIRST = ("permission", "context-open", "server-form", "queue")
 MARKED = [pytest.param(name, marks=[] if name in FIRST else [pytest.mark.slow]) for name in SCENES]
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("name", MARKED)
 async def test_nothing_fails_on_a_tiny_screen(tmp_path: Path, name: str) -> None:
     app, agent = showcase_app(tmp_path, Clock())

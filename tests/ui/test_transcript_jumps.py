@@ -119,6 +119,7 @@ async def test_no_jump_does_more_in_a_hundred_times_the_conversation() -> None:
         assert many[name]["looks"] <= few[name]["looks"] + 300, (name, few[name], many[name])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "walk", [lambda d: sum(d.entries[k].rows for k in range(len(d.entries))), lambda d: list(d.entries)]
 )

@@ -30,6 +30,7 @@ def shown(app: Holder) -> list[str]:
     return [entry.message.id if entry.message is not None else "a record" for entry in entries]
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("count", [NEWEST - 4, NEWEST + 4, 3 * NEWEST])
 @pytest.mark.parametrize("first_created", [0.0, 20.5])
 async def test_all_of_it_is_there_in_order_once_it_was_drawn(count: int, first_created: float) -> None:

@@ -66,6 +66,7 @@ async def test_scrolling_up_keeps_what_was_read_while_heights_are_corrected() ->
         assert not t.follow
 
 
+@pytest.mark.slow
 async def test_every_line_is_met_once_scrolling_down_from_the_top() -> None:
     app = Holder()
     async with app.run_test(size=(60, 13)) as pilot:

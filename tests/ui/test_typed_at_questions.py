@@ -148,6 +148,7 @@ LINES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", one_of(range(2)))
 @pytest.mark.parametrize("apart", one_of([0.0, BURST / 2, 0.06, 0.12, PAUSE - 0.05], every=3))
 async def test_a_line_of_words_answers_nothing(tmp_path: Path, apart: float, part: int) -> None:
@@ -183,6 +184,7 @@ async def test_keys_answer_alone(tmp_path: Path) -> None:
             await run.until(lambda: run.app.chat.questions.panel is None)
 
 
+@pytest.mark.slow
 async def test_a_lasting_rule_is_confirmed_in_a_step_of_its_own(tmp_path: Path) -> None:
     async with running(tmp_path, size=(60, 20)) as run:
         await shown(run, permission("r"))
@@ -223,6 +225,7 @@ async def test_a_letter_belongs_to_the_question_it_was_typed_at(tmp_path: Path) 
         assert not run.agent.called("answer_permission")
 
 
+@pytest.mark.slow
 async def test_a_paste_behind_a_letter_makes_both_words(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await shown(run, permission("r"))
@@ -233,6 +236,7 @@ async def test_a_paste_behind_a_letter_makes_both_words(tmp_path: Path) -> None:
         assert not run.agent.called("answer_permission")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "asked",
     [

@@ -7,7 +7,6 @@ from collections.abc import Container, Iterator, Sequence
 from itertools import groupby
 
 from agent_tui.commands.export.prose import escape
-from agent_tui.context.accounting.inputs import CompactionSettings
 from agent_tui.context.accounting.next_input import budget
 from agent_tui.context.chart import Scale, Slot, bands_of, fold_words, is_far_off, round_step
 from agent_tui.context.past import given_again
@@ -129,9 +128,10 @@ def _numbers(column: Column) -> str:
 
 def _limit(step: Step) -> int | None:
     """The limit that held for a step, where it would have been compacted; None where nobody knew the window."""
-    given = given_again(step, CompactionSettings())
-    model = given["model"]
-    return budget(model.limits, given["settings"], model.spec.compact_at).limit
+    if step.given is None:
+        return None
+    given = given_again(step.given, step)
+    return budget(given["model"].limits, given["settings"]).limit
 
 
 def _ticks(most: int) -> list[int]:

@@ -21,7 +21,7 @@ from agent_tui.commands.tool_words import (
     shown,
 )
 from agent_tui.context.anchor import made_on
-from agent_tui.context.compaction.summary import facts_text, sizes_text
+from agent_tui.context.compaction.summary import sizes_text
 from agent_tui.context.cuts import dropped_attachments, dropped_ids, edited_words
 from agent_tui.models.failure import INTERRUPTED
 from agent_tui.models.messages import (
@@ -307,7 +307,7 @@ class Readable:
             title, what = "Folded" if record.reason == "edit" else "Compacted", f"{count} summarised"
             if (summary := self.content.summaries.get(record.summary_id or "")) is not None:
                 text = self._tidy(summary_text(summary))
-        return Event(title, " · ".join(filter(None, [what, sizes, facts_text(record.facts)])), text)
+        return Event(title, " · ".join(filter(None, [what, sizes])), text)
 
     def _branches(self) -> dict[str | None, list[str]]:
         """The first messages of the branches that were left, by the message of the conversation that they follow."""

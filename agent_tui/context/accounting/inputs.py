@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 
-from agent_tui.context.anchor import SentPrefixes, left_out
 from agent_tui.context.tokens import char_tokens
 from agent_tui.models.calibration import Calibration
 from agent_tui.models.messages import RECALL_TOOL, Message, ReasoningPart
@@ -126,9 +125,3 @@ def reasoning_tokens(message: Message, step: Step | None, spoken: Callable[[Mess
 def _asked(effort: Effort) -> Effort | None:
     """Returns the effort that the replay rule is asked with: whether a step thinks matters to it, not how long."""
     return effort if effort == "off" else None
-
-
-def rule_of(inputs: ContextInputs, prefixes: SentPrefixes) -> ReplayRule:
-    """The rule the next request is sent with: what was learned of the server, and what stays out of the prefix."""
-    out = left_out(inputs.view, inputs.steps, prefixes, inputs.records, inputs.model.target)
-    return replace(inputs.replay, left_out=out) if out else inputs.replay

@@ -136,12 +136,6 @@ class Items:
         return [item for item in (*self.prefix, *self.messages.items[start:]) if item.content is not None]
 
     @property
-    def new_results(self) -> int:
-        """How many results of tools have no cost yet."""
-        rest = self.messages.messages[self.known :]
-        return sum(each.message.role == "tool" and each.spoken.content is not None for each in rest)
-
-    @property
     def split(self) -> list[MessageItems]:
         """Answers that were split for this request."""
         return [each for each in self.messages.messages[self.known :] if each.split is not None]

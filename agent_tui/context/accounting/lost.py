@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agent_tui.context.accounting.inputs import ContextInputs, reasoning_now, reasoning_tokens, rule_of
+from agent_tui.context.accounting.inputs import ContextInputs, reasoning_now, reasoning_tokens
 from agent_tui.context.accounting.items import Estimator
-from agent_tui.context.anchor import prefixes_of
+from agent_tui.context.accounting.usage import Calculator
 from agent_tui.context.tokens import family_seen
 from agent_tui.models.messages import Message, TextPart
 from agent_tui.models.requests import SentMessage
@@ -73,7 +73,7 @@ def lost_text(lost: LostReasoning | None, *, would: bool = False) -> str:
 def _shares(inputs: ContextInputs) -> dict[str, float]:
     """Of each answer, which share of its reasoning counts in the next input."""
     view, target = inputs.view, inputs.model.target
-    rule = rule_of(inputs, prefixes_of(view))
+    rule = Calculator().rule(inputs)
     now = reasoning_now(view, target, inputs.fixed_fingerprint, inputs.effort, rule)
     return {message_id: status.counted for message_id, status in now.statuses.items()}
 

@@ -7,7 +7,10 @@ from dataclasses import replace
 
 from agent_tui.context.accounting.inputs import ReasoningNow
 from agent_tui.context.anchor import common_prefix
+from agent_tui.context.sent_lists import SentLists
+from agent_tui.context.view import active_prune_ids
 from agent_tui.models.requests import Effort, ReplayRule, SentMessage, Target
+from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.providers.dialects.shared import ReplayStatus
 from agent_tui.providers.reasoning import (
     COMPACTED,
@@ -19,6 +22,42 @@ from agent_tui.providers.reasoning import (
     turn_is_closed,
 )
 from agent_tui.records import dataclass
+
+
+def left_out(
+    view: Sequence[SentMessage],
+    steps: Sequence[Step],
+    lists: SentLists,
+    keys: Sequence[str],
+    records: Sequence[CompactionRecord],
+    target: Target,
+) -> list[str]:
+    """Answers whose reasoning the newest request to this model left out, if its messages are how the next one begins.
+    ``keys`` are those of the messages in ``view``.
+
+    They stay out when more results are cleared, although the cache is rewritten then: what came back would take the
+    room that was just made. A summary, a rewind or the undo of a compaction goes back to what was sent before.
+    """
+    active = frozenset(active_prune_ids(records))
+    for step in reversed(steps):
+        if step.kind != "turn" or step.status not in ("complete", "stopped") or step.sent_reasoning is None:
+            continue
+        if (step.model, step.provider, step.api) != (target.model, target.provider, target.api):
+            continue
+        if not active.issuperset(step.prune_ids) or not lists.begins(step, steps, keys):
+            continue
+        runs, count = step.sent_reasoning, step.sent_count
+        if all(run[2] for run in runs):
+            return []
+        return [
+            item.message.id
+            for number, (start, _, sent) in enumerate(runs)
+            if not sent
+            for item in view[start : runs[number + 1][0] if number + 1 < len(runs) else count]
+            if item.message.role == "assistant"
+        ]
+    return []
+
 
 _ReplaySetting = tuple[Target, str, Effort, bool, frozenset[str], frozenset[str]]
 

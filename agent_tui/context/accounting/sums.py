@@ -11,7 +11,7 @@ from agent_tui.context.costs import SERVER, Costs, SentCosts, tokens_of
 from agent_tui.context.tokens import ROUGH, Family
 from agent_tui.models.calibration import Calibration, Content
 from agent_tui.models.context import Basis, Calculation, Spreads
-from agent_tui.models.costs import REASONING, NewItem, Settlement, Split
+from agent_tui.models.costs import REASONING, NewItem, Part, Settlement, Split
 from agent_tui.models.steps import Step
 from agent_tui.records import dataclass
 
@@ -21,11 +21,6 @@ providers that count no reasoning would teach next to nothing."""
 
 PENDING_SPREAD = 0.3
 """The spread of what is estimated while a part of it is not counted, as a share of it."""
-
-
-RESULT_OFF = 4.0
-"""Standard deviation, in tokens, of what wraps a result: all results have the same template, so where many of them are
-cleared at once it adds up."""
 
 
 @dataclass(slots=True)
@@ -64,7 +59,6 @@ def next_input(
         content.add(item.content, item.share)
         if not _is_part(item.key):
             text.add(item.content, item.share)
-    content.rough += items.new_results * (items.new_results - 1) * RESULT_OFF**2
     guessed, given = sum(item.tokens for item in new), sum(item.given for item in new)
     splits = {each.message.id: each for each in items.split}
     pending = any(item.approximate for item in (*new, *(each.spoken for each in splits.values())))
@@ -226,6 +220,7 @@ def _settlement(
             splits.append(each.split)
             errors.append(Content())
             _add_split(errors[-1], each)
+    parts = costs.part_errors(changes, known)
     contents = []
     for item in new:
         assert item.content is not None
@@ -234,7 +229,7 @@ def _settlement(
             content = Content()
             content.add(item.content, item.share)
         contents.append(content)
-    weights = known.shares_of_error(whole, [*contents, *errors])
+    weights = known.shares_of_error(whole, [*contents, *errors, *(error for _, error in parts)])
     made = [
         NewItem(item.key, _full(item), weight if item.key != SERVER or known.added else 0.0, item.content.rounded())
         for item, weight in zip(new, weights, strict=False)
@@ -242,9 +237,11 @@ def _settlement(
     ]
     unsure = [
         replace(each, weight=weight, content=each.content.rounded())
-        for each, weight in zip(splits, weights[len(new) :], strict=True)
+        for each, weight in zip(splits, weights[len(new) :], strict=False)
     ]
-    return Settlement(made, unsure, whole.rounded())
+    rest = zip(parts, weights[len(new) + len(splits) :], strict=True)
+    broken = [Part(keys, weight) for (keys, _), weight in rest if weight]
+    return Settlement(made, unsure, broken, whole.rounded())
 
 
 def _full(item: Item) -> int:

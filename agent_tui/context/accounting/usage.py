@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from agent_tui.context.accounting.inputs import ContextInputs, ReasoningNow, rule_of
+from agent_tui.context.accounting.inputs import ContextInputs, ReasoningNow
 from agent_tui.context.accounting.items import Estimator, Items, MessageItems, MessageList, answer_costs
 from agent_tui.context.accounting.next_input import (
     budget,
@@ -26,14 +27,15 @@ from agent_tui.context.accounting.next_input import (
     send_margin,
     why_text,
 )
-from agent_tui.context.accounting.replay import FollowedReasoning
+from agent_tui.context.accounting.replay import FollowedReasoning, left_out
 from agent_tui.context.accounting.reports import Errors, Followed, turn_growth, turns_left
 from agent_tui.context.accounting.rows import Reading, add_message_rows, part_rows
 from agent_tui.context.accounting.spending import Sums
 from agent_tui.context.accounting.sums import NextInput, next_input
 from agent_tui.context.accounting.tally import Tally, covered, total_read
-from agent_tui.context.anchor import SentPrefixes, common_prefix
-from agent_tui.context.costs import Costs, SentCosts, SentLists, set_added, settle, settle_again, shared_again
+from agent_tui.context.anchor import common_prefix
+from agent_tui.context.costs import Costs, SentCosts, SentItems, set_added, settle, settle_again, shared_again
+from agent_tui.context.sent_lists import SentMessages
 from agent_tui.context.tokens import Family, family_seen
 from agent_tui.context.view import active_prune_ids
 from agent_tui.models.calibration import Calibration
@@ -101,10 +103,9 @@ class Calculator:
     """One a session: what it calculated once is not calculated again. Its answers depend on the inputs alone."""
 
     def __init__(self) -> None:
-        self.lists = SentLists()
+        self.lists = SentItems()
         self._costs = FollowedCosts()
         self._reasoning = FollowedReasoning()
-        self._prefixes = SentPrefixes()
         self._estimator: Estimator | None = None
         self._sums = Followed(Sums())
         self._errors: Followed[Errors] | None = None
@@ -143,10 +144,27 @@ class Calculator:
         read = _expected_read(last, then, items, costs, size.total)
         return self._answer(inputs, size, rows, last, growth, read)
 
+    def size(self, inputs: ContextInputs) -> NextInput:
+        """Returns the sum alone, without its rows: what the plans of a compaction are compared by."""
+        costs = self._costs.follow(inputs.steps, inputs.model.target)
+        family, (last, then) = self._family(inputs), self._last(inputs, costs)
+        items = self._items(inputs, costs, last.fixed if last is not None else ())
+        return next_input(items, costs, self._known(inputs), family, last, then)
+
+    def message_tokens(self, inputs: ContextInputs) -> dict[str, int]:
+        """Returns what each message takes of the next input."""
+        self.size(inputs)
+        found: dict[str, int] = {}
+        for each in self._made.messages:
+            thought = each.thought.tokens if each.thought is not None else 0
+            found[each.message.id] = found.get(each.message.id, 0) + each.spoken.tokens + thought
+        return found
+
     def rule(self, inputs: ContextInputs) -> ReplayRule:
         """The rule the next request is sent with, as the calculator sees it."""
-        self._prefixes, _ = self._prefixes.moved_to(inputs.view)
-        return rule_of(inputs, self._prefixes)
+        target = inputs.model.target
+        out = left_out(inputs.view, inputs.steps, self.lists, self.keys(inputs), inputs.records, target)
+        return replace(inputs.replay, left_out=out) if out else inputs.replay
 
     def keys(self, inputs: ContextInputs) -> list[str]:
         """The keys under which the costs of these messages are kept."""
@@ -159,7 +177,7 @@ class Calculator:
 
     def record(self, step: Step, inputs: ContextInputs) -> None:
         """Stores with a step which messages it sends."""
-        self.lists.record(step, self.keys(inputs), inputs.steps)
+        self.lists.record(step, SentMessages(self.keys(inputs), []), inputs.steps)
 
     def settle(
         self, step: Step, message: Message | None, inputs: ContextInputs, doubted: Sequence[Step] = (),
@@ -368,9 +386,11 @@ def _expected_read(last: Step | None, then: SentCosts | None, items: Items, cost
 
 
 def _is_new(each: MessageItems) -> bool:
-    """Returns whether a message has no cost yet, or was split for this request."""
+    """Returns whether a message has no cost yet, was split for this request, or is not counted yet: its count says what
+    of its cost its rows take."""
     return (
         each.split is not None
+        or each.estimate.approximate
         or each.spoken.content is not None
         or (each.thought is not None and each.thought.content is not None)
     )

@@ -1,16 +1,15 @@
-"""What came back from a summary call: its sections, however their headings are written."""
+"""What came back from a summary call: its sections, by one rule, whoever wrote their headings."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 
 from agent_tui.context.compaction.summary import COPIED, MODEL_SECTIONS, ORDER
 
-_HEADING = re.compile(r"^ {0,3}(?:#{1,6}\s+(?P<hash>.+?)|\*\*(?P<bold>[^*]+)\*\*:?)\s*$")
-_PLAIN = re.compile(r"^[\s>*_#\-\d.)]*(?P<title>[A-Za-z][A-Za-z ]{2,30}?)[*_\s]*(?:[::][*_]*\s*(?P<rest>.*))?$")
-"""A heading as weak models write one: ``Goal: build it``, ``1. Goal``, ``- **Goal:**``."""
 _KNOWN = (*ORDER, *COPIED)
+_MARKS = re.compile(r"^[\s#*_-]*(?:\d+[.)][\s*_]*)?")
+_ANY_HEADING = re.compile(r"^ {0,3}(?:#{1,6}\s+\S|\*\*[^*]+\*\*:?\s*$)", re.MULTILINE)
 _THOUGHTS = re.compile(r"<(think|thinking|thought|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 
 DONE = "Done"
@@ -21,21 +20,14 @@ CHATTER_CHARS = 300
 
 
 def parse_sections(text: str) -> dict[str, str]:
-    """The known sections of a summary, by name, in the order they appear. Text before the first one is dropped; any
-    other heading belongs to the section it stands in. A heading inside a code block does not count, unless counting
-    it is the only way to find a section (a block that was never closed)."""
-    return _sections(_unfenced(text.strip()), _KNOWN)
-
-
-def _sections(text: str, known: Collection[str]) -> dict[str, str]:
-    strict = _by_name(_split(text, known, fences=True))
-    loose = _by_name(_split(text, known, fences=False))
-    return strict if all(name in strict for name in loose) else loose
+    """The sections of a summary message's text, by name, in the order they appear, as ``assemble`` wrote them."""
+    blocks = _split(text.strip(), lambda line: (line[3:], "") if line[:3] == "## " and line[3:] in _KNOWN else None)
+    return {name: body for name, body in blocks.items() if name}
 
 
 def model_sections(text: str) -> dict[str, str]:
     """Returns the sections of a summary message's text that a model wrote, without what was collected."""
-    return _written(parse_sections(text), MODEL_SECTIONS)
+    return _written(parse_sections(text))
 
 
 def joined(sections: Mapping[str, str]) -> str:
@@ -45,22 +37,24 @@ def joined(sections: Mapping[str, str]) -> str:
 
 def bare(text: str) -> str:
     """An answer without the thoughts that a model wrote into it, and without a code block around all of it."""
-    return _unfenced(_THOUGHTS.sub("", text).strip())
+    text = _THOUGHTS.sub("", text).strip()
+    lines = text.splitlines()
+    wrapped = len(lines) > 2 and re.fullmatch(r"```(?:markdown|md|text|json)?", lines[0].strip()) is not None
+    return "\n".join(lines[1:-1]) if wrapped and lines[-1].strip() == "```" else text
 
 
-def read_answer(text: str, headings: Sequence[str] = MODEL_SECTIONS) -> dict[str, str]:
-    """The sections of a model's answer that have something below them: under the headings that were asked for, under
-    their names before a colon, or under as many others in a row, which are the same in another language. Empty where
-    there are none."""
+def read_answer(text: str) -> dict[str, str]:
+    """The sections of a model's answer that have something below them: a line that says one of the headings that were
+    asked for begins its section, however it is marked. Where there are none but other headings, all of it is one
+    section. Empty where there are none of any kind."""
     text = bare(text)
-    known = _KNOWN if headings is MODEL_SECTIONS else headings
-    found = _written(_sections(text, known), headings)
-    if found:
-        talk = _split(text, known, fences=True).get("", "")
-        if len(talk) > CHATTER_CHARS and DONE in headings:
-            found[DONE] = "\n".join(filter(None, [found.get(DONE), talk]))
-        return found
-    return _of_names(text, known, headings) or _of_places(text, headings)
+    blocks = _split(text, _heading)
+    if len(blocks) == 1:
+        return {DONE: text} if _ANY_HEADING.search(text) else {}
+    talk, found = blocks[""], _written(blocks)
+    if found and len(talk) > CHATTER_CHARS:
+        found[DONE] = "\n".join(filter(None, [found.get(DONE), talk]))
+    return found
 
 
 _PATH = re.compile(r"(?<![\w./:@-])(?:~?/)?(?:[\w.@+-]+/)+[\w@+-][\w.@+-]*\.[A-Za-z]\w{0,5}(?![\w/])")
@@ -79,53 +73,32 @@ def with_unknown_paths(sections: Mapping[str, str], said: str) -> dict[str, str]
     return found
 
 
-def _written(sections: Mapping[str, str], headings: Sequence[str]) -> dict[str, str]:
-    return {name: body for name, body in sections.items() if name in headings and body}
+def _written(sections: Mapping[str, str]) -> dict[str, str]:
+    return {name: body for name, body in sections.items() if name in MODEL_SECTIONS and body}
 
 
-def _quoted(body: str, known: Collection[str]) -> str:
-    """A text without headings of ours: it cannot forge another section, such as the user's own words."""
-    return "\n".join(f"> {line}" if _known(_title(line) or "", known) else line for line in body.splitlines())
+def _heading(line: str) -> tuple[str, str] | None:
+    """The section of ours that a line begins, and what stands behind its colon. Case, marks and numbers do not matter;
+    what the program itself adds is only meant where it is marked as a heading."""
+    title, _, rest = line.replace("\uff1a", ":").partition(":")
+    said = _MARKS.sub("", title).strip(" \t*_#").replace("\u2019", "'").casefold()
+    name = next((name for name in _KNOWN if name.casefold() == said), None)
+    if name is None or not (name in MODEL_SECTIONS or line.lstrip().startswith(("#", "**"))):
+        return None
+    return name, rest.lstrip(" *_")
 
 
-def _known(title: str, known: Collection[str]) -> str | None:
-    """The section of ours that a title names. Case, marks, numbering and a final colon do not matter."""
-    title = title.strip().strip("#*_ ").rstrip(":").strip("*_ ")
-    title = re.sub(r"^\d+[.)]\s*", "", title)
-    folded = title.replace("\u2019", "'").casefold()
-    return next((name for name in known if name.casefold() == folded), None)
-
-
-def _title(line: str) -> str | None:
-    """What stands in a line that is written as a heading; None for any other line."""
-    match = _HEADING.match(line)
-    return (match["hash"] or match["bold"]).strip() if match is not None else None
-
-
-def _by_name(blocks: Mapping[str, str]) -> dict[str, str]:
-    return {title: body for title, body in blocks.items() if title}
-
-
-def _unfenced(text: str) -> str:
-    """The text without a code block around all of it, which some models put there."""
-    lines = text.splitlines()
-    wrapped = len(lines) > 2 and re.fullmatch(r"```(?:markdown|md|text|json)?", lines[0].strip()) is not None
-    if wrapped and lines[-1].strip() == "```":
-        return "\n".join(lines[1:-1])
-    return text
-
-
-def _split(text: str, known: Collection[str], *, fences: bool, every: bool = False) -> dict[str, str]:
-    """What stands below each of our headings, or below ``every`` heading, by its name; before the first, by ``""``."""
+def _split(text: str, heading: Callable[[str], tuple[str, str] | None]) -> dict[str, str]:
+    """What stands below each heading, by its name; before the first, by ``""``. None is in a block of code."""
     blocks: dict[str, list[str]] = {"": []}
     current = blocks[""]
     for line, in_code in _lines(text):
-        title = None if fences and in_code else _title(line)
-        name = None if title is None else title.strip("#*_: ") if every else _known(title, known)
-        if name:
-            current = blocks.setdefault(name, [])
-        else:
+        found = None if in_code else heading(line)
+        if found is None:
             current.append(line)
+        else:
+            current = blocks.setdefault(found[0], [])
+            current.extend(filter(None, [found[1]]))
     return {name: "\n".join(lines).strip() for name, lines in blocks.items()}
 
 
@@ -137,27 +110,3 @@ def _lines(text: str) -> Iterator[tuple[str, bool]]:
         if mark in ("```", "~~~") and fence in (None, mark):
             fence = mark if fence is None else None
         yield line, fence is not None
-
-
-def _of_names(text: str, known: Collection[str], headings: Sequence[str]) -> dict[str, str]:
-    """Sections that begin with a line of their name alone, or with their name and a colon."""
-    blocks: dict[str, list[str]] = {}
-    current: list[str] = []
-    for line, in_code in _lines(text):
-        match = None if in_code else _PLAIN.match(line)
-        name = _known(match["title"], known) if match is not None else None
-        if match is not None and name is not None:
-            current = blocks.setdefault(name, [])
-            current.extend(filter(None, [match["rest"]]))
-        else:
-            current.append(line)
-    found = _written({name: _quoted("\n".join(lines).strip(), known) for name, lines in blocks.items()}, headings)
-    return found if len(found) > 1 else {}
-
-
-def _of_places(text: str, headings: Sequence[str]) -> dict[str, str]:
-    """As many headings as were asked for that are none of those are the same in their order."""
-    blocks = _by_name(_split(text, (), fences=True, every=True))
-    if len(blocks) != len(headings):
-        return {}
-    return _written(dict(zip(headings, blocks.values(), strict=True)), headings)

@@ -1,9 +1,9 @@
 """The facts in messages that a compaction takes away, read without a model: the user's rules and words, plans, todos,
-questions, decisions, errors, commands, paths, numbers, addresses and ids.
+open questions, errors and paths.
 
 Only what the user typed can be a rule; where a sentence of theirs may be one, it is. What tools and files say, and what
-came with the user's words (``typed``), is data: of it the last errors and a few addresses and ids are facts, and no
-line of it is one because it is there. Everything is linear in the text.
+came with the user's words (``typed``), is data: of it the last errors are facts, and no line of it is one because it is
+there. Everything is linear in the text.
 """
 
 from __future__ import annotations
@@ -36,13 +36,7 @@ from agent_tui.text.clean import pictured, sentences_in
 from agent_tui.text.search import fold
 from agent_tui.tools.aliases import own_name
 
-FactKind = Literal[
-    "rule", "typed", "plan", "todo", "question", "decision", "error", "command", "path", "number", "url", "id"
-]
-KINDS: tuple[FactKind, ...] = (
-    "rule", "typed", "plan", "todo", "question", "decision", "error", "command", "path", "number", "url", "id"
-)  # fmt: skip
-"""In the order in which people are shown them."""
+FactKind = Literal["rule", "typed", "plan", "todo", "question", "error", "path"]
 
 LINE = 300
 """Characters of one fact that nobody typed, and of a line of data; what is longer is none."""
@@ -53,9 +47,8 @@ LONG_LINE = 20_000
 MOST_LINES = 100
 """Lines beside the rules that are read of a text that was hardly typed."""
 
-MOST_ERRORS = MOST_ATOMS = 5
-"""Errors of one result or piece of data, the last; changed names of one call; and addresses or ids of one of either,
-of which more are a list that nobody would call facts."""
+MOST_ERRORS = MOST_SYMBOLS = 5
+"""Errors of one result or piece of data, the last; and changed names of one call."""
 
 MOST = 1_000
 """Facts of one kind, but the user's rules: of twice as many of the newest the shortest."""
@@ -75,14 +68,6 @@ class Fact:
 _Results: TypeAlias = dict[str, tuple[Message, ToolResultPart]]
 """The results of calls with their messages, by the call's id."""
 
-_DECISION = re.compile(
-    r"(?<!\w)(?:decid\w+|decision|chose|chosen|choose|settled on|agreed|opted|picked|going with|go with|"
-    r"(?:we|i)(?:'ll| will| shall) (?:use|keep|take|go|stick)|resolved to|conclusion|therefore we|"
-    r"entschieden|entscheidung|entscheiden|beschlossen|wir nehmen|ich nehme|décid\w+|décision|choisi\w*|retenu|"
-    r"decidi\w+|decisión|elegi\w+|optamos|decisão|escolhi\w*|deciso|scelto|решен\w+|решил\w*|выбра\w+)(?!\w)|"
-    r"决定|決定|选择了|選擇了|采用|採用|选定|決め|にすることに|결정|선택했|قررنا|قررت|القرار|اخترنا",
-    re.IGNORECASE,
-)
 _OPEN = re.compile(
     r"open question|still open|unresolved|undecided|not (?:yet )?(?:decided|clear|known)|unclear|to be decided|\btbd\b|"
     r"offene frage|noch offen|ungeklärt|question ouverte|pregunta abierta|未解決|未决|待定|سؤال مفتوح",
@@ -108,27 +93,11 @@ _LOGGED_ERROR = re.compile(
 )
 """What a line of data has to say to be an error: its level or its name, near its beginning."""
 _SURE_ERROR = re.compile(r"^\W*(?:[\w.]*(?:Error|Exception)\b|(?:error|fatal|panic|错误|エラー)\b.{0,40}?:)")
-_NUMBER = re.compile(
-    r"[$€£¥]\s?\d|(?<![\w.])\d[\d.,_]{0,24}\s?(?:%|‰|°|€|\$|[µnm]?s\b|sec|min|h\b|hours?\b|days?\b|weeks?\b|months?\b|"
-    r"years?\b|[kKMGT]i?[Bb]\b|B\b|bytes?\b|tokens?\b|lines?\b|files?\b|tests?\b|px\b|[kMG]?Hz\b|[rq]ps\b|users?\b|rows?\b|"
-    r"req\w*\b|retries\b|workers?\b|threads?\b|cores?\b|items?\b|entries\b|errors?\b|times\b|x\b|USD\b|EUR\b|"
-    r"Sekunden\b|Stunden\b|Tage\b|Zeilen\b|Dateien\b|jours\b|heures\b|lignes\b|días\b|horas\b|líneas\b|"
-    r"毫秒|秒|分|小时|小時|時間|天|日|个|個|件|行|元|円|万|次|倍|초|분|시간|일|개|ثانية|ثوان|دقيقة|دقائق|ساعة|ساعات|يوم|أيام)|"
-    r"\b(?:port|version|v)\s?\d",
-)
-_URL = re.compile(
-    r"\b(?:https?|ftp|ssh|git|file|wss?|postgres(?:ql)?|redis|mysql|amqps?)://[^\s<>\"'`|)\]}，。、]{3,400}"
-)
-_ID = re.compile(
-    r"(?<![\w/.-])(?:sha\d{1,3}:)?(?:[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|(?=[0-9a-f]{0,63}\d)(?=\d{0,63}[a-f])[0-9a-f]{7,64}|"
-    r"[A-Z][A-Z0-9]{1,9}-\d{1,7}|#\d{1,7}|[A-Za-z]{2,10}_[0-9A-Za-z]{8,40}(?<=\d))(?![\w/-])"
-)
 _PATH = re.compile(
     r"(?<![\w/.:@~-])(?:~|\.{1,2})?/?(?:[\w.@+-]{1,80}/){1,20}[\w.@+-]{0,80}\w|"
     r"(?<![\w/.:@-])\w[\w-]{0,80}\.(?:py|pyi|js|jsx|ts|tsx|go|rs|c|h|cc|cpp|java|kt|rb|php|sh|sql|toml|ya?ml|json|md|html|"
     r"css|txt|lock|cfg|ini|env)\b"
 )
-_ATOMS: tuple[tuple[FactKind, re.Pattern[str]], ...] = (("url", _URL), ("path", _PATH), ("id", _ID))
 _DIGIT = re.compile(r"\d")
 _SYMBOL = re.compile(
     r"^[+ \t]*(?:export\s+|pub(?:\(\w+\))?\s+|public\s+|private\s+|static\s+|async\s+|default\s+)*"
@@ -137,7 +106,6 @@ _SYMBOL = re.compile(
 )
 _FENCE = re.compile(r"^ {0,3}(?:```|~~~)")
 _BULLET = re.compile(r"^[\s>#*+•·–—-]*(?:\[.\]\s*)?(?:\d{1,3}[.)]\s+)?")
-_EXIT = re.compile(r"\[exit code (\d+)\]")
 
 
 @dataclass(slots=True, frozen=True)
@@ -271,23 +239,14 @@ def _hardly_typed(message: Message, text: str) -> Iterator[Fact]:
 
 
 def _carries(line: str) -> bool:
-    return any(p.search(line) for p in (_DIGIT, _URL, _PATH, _ERROR, _DECISION))
+    return any(p.search(line) for p in (_DIGIT, _PATH, _ERROR))
 
 
 def _found_in(message: Message, data: str) -> Iterator[Fact]:
-    """What is read of data that came with a message, as of what a tool found."""
+    """The errors in data that came with a message, as in what a tool found."""
     lines = [line.strip() for line in data.splitlines() if len(line) <= LINE]
     errors = list(dict.fromkeys(filter(_LOGGED_ERROR.match, lines)))
     yield from (Fact("error", line, message.id, "user") for line in errors[-MOST_ERRORS:])
-    yield from _few_atoms(message, "user", "\n".join(lines))
-
-
-def _few_atoms(message: Message, role: Role, text: str) -> Iterator[Fact]:
-    """The addresses and ids in data, where they are few."""
-    for kind, pattern in _ATOMS:
-        atoms = dict.fromkeys(m[0].rstrip(".,;:") for m in pattern.finditer(text)) if kind != "path" else {}
-        if len(atoms) <= MOST_ATOMS:
-            yield from (Fact(kind, atom, message.id, role) for atom in atoms)
 
 
 def _said_to_tools(message: Message, result: ToolResultPart) -> Iterator[Fact]:
@@ -326,24 +285,10 @@ def _prose(text: str) -> str:
 
 def _answered(message: Message) -> Iterator[Fact]:
     prose = _prose(message.text)
-    said: list[str] = []
-    for sentence in _short_sentences(prose):
-        if _ASKED.search(sentence):
-            continue
-        kind: FactKind | None = "decision" if _DECISION.search(sentence) else None
-        if kind is None and _OPEN.search(sentence):
-            kind = "question"
-        if kind is None and _DIGIT.search(sentence) and _NUMBER.search(sentence):
-            kind = "number"
-        if kind is not None:
-            said.append(sentence)
-            yield Fact(kind, sentence, message.id, "assistant")
-    whole = "\n".join(said)
-    for atomic, pattern in _ATOMS:
-        for atom in dict.fromkeys(m[0].rstrip(".,;:") for m in pattern.finditer(prose)):
-            if atom not in whole:
-                whole += f"\n{atom}"
-                yield Fact(atomic, atom, message.id, "assistant")
+    open_ones = [s for s in _short_sentences(prose) if _OPEN.search(s) and not _ASKED.search(s)]
+    yield from (Fact("question", sentence, message.id, "assistant") for sentence in open_ones)
+    paths = dict.fromkeys(m[0].rstrip(".,;:") for m in _PATH.finditer(prose))
+    yield from (Fact("path", path, message.id, "assistant") for path in paths)
 
 
 def _short_sentences(prose: str) -> Iterator[str]:
@@ -383,37 +328,17 @@ def _called(message: Message, call: ToolCallPart, at: Message, result: ToolResul
             edits = arguments.get("edits")
             new = [e.get("new_string") for e in edits if isinstance(e, dict)] if isinstance(edits, list) else []
             written = "\n".join(str(t or "") for t in (*new, arguments.get("content"), arguments.get("input")))
-            for symbol in list(dict.fromkeys(_SYMBOL.findall(written)))[:MOST_ATOMS]:
+            for symbol in list(dict.fromkeys(_SYMBOL.findall(written)))[:MOST_SYMBOLS]:
                 yield Fact("path", f"{paths[0]}: {symbol}", message.id, "assistant")
-    command = arguments.get("command")
-    if isinstance(command, str) and command.strip():
-        line = command.strip().splitlines()[0][:LINE]
-        yield Fact("command", f"{line}{CODE}{_code(result)}", message.id, "assistant")
-        if not result.is_error and len(result.text) <= 2_000:
-            text = result.text
-            yield from _few_atoms(at, "tool", text)
     if name == "ask" and not result.is_error and "answer" in (result.display or {}):
         asked = str(arguments.get("question") or "").strip()
-        yield Fact("decision", " ".join(f"{asked} {result.text}".split()), at.id, "tool")
-    elif result.is_error or isinstance(command, str):
+        yield Fact("typed", " ".join(f"{asked} {result.text}".split()), at.id, "tool")
+    elif result.is_error or isinstance(arguments.get("command"), str):
         mark = _ERROR if result.is_error else _SURE_ERROR
         lines = [line.strip() for line in result.text[-20_000:].splitlines() if len(line) <= LINE]
         lines = [line for line in lines if line and not _ASIDE.match(line)]
         errors = list(dict.fromkeys(filter(mark.search, lines))) or (lines[-1:] if result.is_error else [])
         yield from (Fact("error", line, at.id, "tool") for line in errors[-MOST_ERRORS:])
-
-
-CODE = " → exit "
-"""Between a command and its code, in the text of a fact."""
-
-
-def _code(result: ToolResultPart) -> str:
-    code = (result.display or {}).get("exit_code")
-    if code is None and (found := _EXIT.search(result.text[-200:])):
-        code = found[1]
-    if code is None:
-        code = "failed" if result.is_error else 0
-    return str(code)
 
 
 def _items(message: Message, call: ToolCallPart, results: _Results) -> Iterator[tuple[bool, Fact]]:

@@ -11,7 +11,7 @@ import re
 import unicodedata
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Literal, TypeAlias
 
 from agent_tui.context.compaction.answers import bare, read_answer
@@ -76,16 +76,6 @@ class Replaced:
     text: str = ""
 
 
-@dataclass(slots=True, frozen=True)
-class AnswerForm:
-    """The form in which an answer was asked for: its ``headings``, and the ``text`` that asks."""
-
-    headings: Sequence[str]
-    text: str
-
-
-SUMMARY_FORM = AnswerForm(MODEL_SECTIONS, FORM)
-
 NOTHING_SAID = frozenset(("", "none", "nothing", "n/a", "na", "nil", "null", "unknown", "tbd", "keine", "无", "無"))
 LEAST_TOKENS, LEAST_SHARE = 30, 200
 """What a summary says at least: so many tokens, or one for so many of those it replaces where that is less."""
@@ -133,12 +123,10 @@ _PATHLIKE = re.compile(r"[/\\.:_-].*[/\\.:_-]")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
 
 
-def judge_summary(
-    text: str, finish: FinishReason, replaced: Replaced, form: AnswerForm = SUMMARY_FORM, thought: bool = False
-) -> SummaryProblem | None:
-    """What is wrong with a model's answer, which was asked for in this ``form``; None where nothing is. ``thought``: it
-    had thoughts beside its text. How long the next input would be is for ``check_size``."""
-    whole, headings = bare(text), form.headings
+def judge_summary(text: str, finish: FinishReason, replaced: Replaced, thought: bool = False) -> SummaryProblem | None:
+    """What is wrong with a model's answer; None where nothing is. ``thought``: it had thoughts beside its text. How
+    long the next input would be is for ``check_size``."""
+    whole = bare(text)
     if finish == "refused":
         return SummaryProblem("refused", "the model refused to summarise")
     if not whole:
@@ -147,25 +135,25 @@ def judge_summary(
         return SummaryProblem("tool", "the model called a tool instead of summarising")
     if _is_json(whole):
         return SummaryProblem("json", "the model's summary was JSON")
-    sections = read_answer(text, headings)
+    sections = read_answer(text)
     said = _said(sections)
     said_text = "\n".join(said.values())
     if _is_noise(said_text or whole):
         return SummaryProblem("noise", "the model's summary was not readable")
-    if _is_echo(whole, form.text):
+    if _is_echo(whole):
         return SummaryProblem("echo", "the model repeated its instructions instead of summarising")
     if _refuses(said, whole):
         return SummaryProblem("refused", "the model refused to summarise")
     if _repeats(whole, said):
         return SummaryProblem("repeats", "the model's summary repeated itself")
-    if finish == "length" or _ends_open(whole, finish, sections, headings):
+    if finish == "length" or _ends_open(whole, finish, sections):
         return SummaryProblem("truncated", "the model's summary was cut off")
     if _asks(said, whole):
         return SummaryProblem("question", "the model asked a question instead of summarising")
     if not sections:
         if finish == "tool_calls":
             return SummaryProblem("tool", "the model called a tool instead of summarising")
-        return SummaryProblem("headings", f"the model's summary had none of the {len(headings)} headings")
+        return SummaryProblem("headings", f"the model's summary had none of the {len(MODEL_SECTIONS)} headings")
     if _is_foreign(said_text, replaced.text):
         return SummaryProblem("language", "the model's summary was in another language")
     if char_tokens(said_text) < min(LEAST_TOKENS, replaced.tokens // LEAST_SHARE) or not said_text:
@@ -237,12 +225,12 @@ def _is_name(word: str) -> bool:
     return _UNSPACED.search(word) is not None or (len(word) <= LONGEST_NAME and _PATHLIKE.search(word) is not None)
 
 
-def _is_echo(whole: str, asked: str) -> bool:
+def _is_echo(whole: str) -> bool:
     """The marks around the input, or three clauses of the instructions."""
     if _MARKERS.search(whole):
         return True
     flat = " ".join(whole.casefold().split())
-    clauses = (" ".join(clause.casefold().split()) for clause in re.split(r"[.;:]\s", asked))
+    clauses = (" ".join(clause.casefold().split()) for clause in re.split(r"[.;:]\s", FORM))
     return sum(clause in flat for clause in clauses if len(clause) > 40) >= 3
 
 
@@ -260,13 +248,13 @@ def _asks(said: Mapping[str, str], whole: str) -> bool:
     return all(len(text) <= SHORT and text.rstrip(" *_\"'").endswith(("?", "\uff1f", "\u061f")) for text in texts)
 
 
-def _ends_open(whole: str, finish: FinishReason, sections: Mapping[str, str], headings: Sequence[str]) -> bool:
+def _ends_open(whole: str, finish: FinishReason, sections: Mapping[str, str]) -> bool:
     """It breaks off in a sentence or a block of code, whatever the server says; where that does not know how the answer
     ended, it has to have come to the last heading."""
     last = whole.rstrip().rpartition("\n")[2].strip()
     if len(_FENCE.findall(whole)) % 2:
         return True
-    lacks_last = bool(sections) and headings[-1] not in sections
+    lacks_last = len(sections) > 1 and MODEL_SECTIONS[-1] not in sections
     return lacks_last and (finish in ("unknown", "paused") or _OPEN_END.search(last.casefold()) is not None)
 
 

@@ -6,17 +6,18 @@ from typing import TYPE_CHECKING
 
 from agent_tui.context.accounting.lost import LostReasoning, lost_text, lost_words
 from agent_tui.context.accounting.next_input import min_output, over_limit, room_for_answer
+from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.plan import (
     UNDO,
     UNDO_EDIT,
     CompactionFigures,
     CompactionPlan,
-    CompactionReason,
-    expected_message,
     records_of,
     stays_whole,
 )
-from agent_tui.context.compaction.summary import facts_text, kept_text, sizes_text
+from agent_tui.context.compaction.situation import CompactionReason
+from agent_tui.context.compaction.summary import sizes_text
+from agent_tui.context.compaction.summary_plan import expected_message
 from agent_tui.context.tokens import char_tokens, round_up
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import new_id
@@ -56,7 +57,7 @@ def done_text(
     cost: Cost | None = None,
     read: tuple[int | None, int | None] = (None, None),
 ) -> str:
-    """``171.2k → 24.1k ± 0.9k · kept 6 messages and 38 of 41 facts · 8 s · $0.02 · /compact undo``; what does not apply
+    """``171.2k → 24.1k ± 0.9k · kept 6 messages · 8 s · $0.02 · /compact undo``; what does not apply
     is left out."""
     fold, agent = record.reason == "edit", record.by == "agent"
     who, count = "The agent folded" if agent else "Folded", plural(len(record.message_ids), "message")
@@ -66,8 +67,8 @@ def done_text(
         parts.append(f"{problem}; summarised without the model")
     if left_out:
         parts.append(f"left out {plural(left_out, 'old message')}")
-    if said := kept_text(kept, record.facts):
-        parts.append(said)
+    if kept is not None:
+        parts.append(f"kept {plural(kept, 'message')}")
     if cleared:
         parts.append(f"cleared {plural(cleared, 'old tool result')}")
     if clipped:
@@ -237,10 +238,10 @@ def _does_not_fit(usage: ContextUsage, model: str) -> str:
     return f"The conversation ({_total(usage)}) does not fit {model} (limit {limit} of {window})"
 
 
-def fold_text(plan: CompactionPlan, after: ContextUsage, price: PlanPrice, lost: LostReasoning | None) -> str:
+def fold_text(plan: CompactionPlan, after: int, price: PlanPrice, lost: LostReasoning | None) -> str:
     """The line before a fold: what it takes away, what it leaves, and its price."""
     count = plural(len(plan.summary.message_ids) if plan.summary is not None else 0, "message")
-    freed = f"{tokens(plan.before - after.total, True)} tokens less per request"
+    freed = f"{tokens(plan.before - after, True)} tokens less per request"
     parts = [f"Folds {count} ({tokens(plan.folded_tokens, True)}) into a summary: {freed}"]
     parts += [said] if (said := price.line()) else []
     return f"{' · '.join(parts)}. {lost_text(lost, would=True)}".rstrip()
@@ -265,7 +266,8 @@ def preview_of(plan: CompactionPlan, usage: ContextUsage, price: PlanPrice | Non
     summary, record_id = plan.summary, new_id("rec")
     message = expected_message(summary, record_id) if summary is not None else None
     records = records_of(plan, 0.0, "", record_id, message)
-    whole = stays_whole(plan.view_after(records, message))
+    then = plan.now.inputs_after(records, message)
+    whole = stays_whole(then.view)
     if summary is not None:
         earlier = " and the previous summary" if summary.previous is not None else ""
         if summary.left_out:
@@ -289,8 +291,9 @@ def preview_of(plan: CompactionPlan, usage: ContextUsage, price: PlanPrice | Non
         if summary.files:
             names = ", ".join(list(summary.files)[-5:])
             lines.append(f"Lists {plural(len(summary.files), 'file')} in the summary ({names}).")
-        if facts := facts_text(records[-1].facts):
-            lines.append(f"{facts.replace('kept', 'Keeps', 1)}, whatever the model writes.")
+        if rules := sum(fact.kind == "rule" for fact in summary.facts):
+            said = "your rule" if rules == 1 else f"your {rules:,} rules"
+            lines.append(f"Keeps {said} word for word, whatever the model writes.")
     if summary is None or summary.left_out:
         lines.append("No model call needed.")
     if summary is None:
@@ -299,5 +302,5 @@ def preview_of(plan: CompactionPlan, usage: ContextUsage, price: PlanPrice | Non
     if lost:
         lines.append(lost)
     lines.append(f"Nothing is deleted; {UNDO} undoes it.")
-    after = plan.usage_after(records, message).stack()
+    after = calculate_context_usage(then).stack()
     return CompactionFigures("\n".join(lines), usage.stack(), after, plan.limit, plan.before_estimated)

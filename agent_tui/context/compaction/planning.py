@@ -10,25 +10,20 @@ from dataclasses import replace
 
 from agent_tui.context.accounting.inputs import ContextInputs
 from agent_tui.context.accounting.next_input import may_be_refused
-from agent_tui.context.accounting.usage import calculate_context_usage
+from agent_tui.context.accounting.sums import NextInput
 from agent_tui.context.compaction.judge import MIN_GAIN
 from agent_tui.context.compaction.notices import stuck_why, too_little_why
 from agent_tui.context.compaction.plan import (
     CLIP_SPARE,
     Action,
     CompactionPlan,
-    CompactionReason,
     Pruning,
-    ReadFacts,
-    SummaryPlan,
-    cut_at_or_before,
-    expected_message,
-    facts_of,
     plan_clearing,
     pruned_just_now,
     records_of,
 )
-from agent_tui.context.compaction.situation import USER_SHARE, Situation
+from agent_tui.context.compaction.situation import USER_SHARE, CompactionReason, Situation, cut_at_or_before
+from agent_tui.context.compaction.summary_plan import ReadFacts, SummaryPlan, expected_message, facts_of
 from agent_tui.context.cuts import plan_clips
 from agent_tui.errors import AgentError
 from agent_tui.models.context import ContextUsage
@@ -72,19 +67,14 @@ def plan_without_model(
     """Returns what can still be done when a plan's summary failed, or, with the ``records`` and the ``summary`` that
     were made for it, when they are not enough. The plan for the latter stands for them as well: it is carried out
     alone."""
-    every = [*plan.inputs.records, *records]
-    summaries = {**plan.summaries, **({summary.id: summary} if summary is not None else {})}
-    inputs = replace(plan.inputs, records=every)
-    if records:
-        inputs = plan.inputs_after(records, summary)
-    usage = calculate_context_usage(inputs)
-    made = plan_compaction(inputs, usage, plan.whole, summaries, reason=plan.reason, without_model=True, read=plan.read)
+    now = plan.now.after(records, summary) if records else plan.now
+    made = _Planner(now, plan.focus, True).plan()
     earlier = next((r for r in records if r.kind == "prune"), None)
     if earlier is not None:
         clips = {**earlier.clips, **made.pruning.clips}
         cleared = (*(i for i in earlier.message_ids if i not in earlier.clips), *made.pruning.cleared)
         made = replace(made, pruning=Pruning(cleared, {i: n for i, n in clips.items() if i not in cleared}))
-    return replace(made, inputs=plan.inputs, before=plan.before, focus=plan.focus)
+    return replace(made, now=plan.now)
 
 
 class _Planner:
@@ -194,33 +184,11 @@ class _Planner:
     def _plan(
         self, action: Action, why: str, pruning: Pruning | None = None, summary: SummaryPlan | None = None
     ) -> CompactionPlan:
-        s = self.s
-        plan = CompactionPlan(
-            action,
-            s.reason,
-            why,
-            s.before,
-            None,
-            s.usage.limit,
-            pruning or Pruning(),
-            summary,
-            s.inputs,
-            s.path,
-            s.summaries,
-            s.whole,
-            self.focus,
-            needed=s.needed,
-            before_estimated=s.usage.approximate,
-        )
+        plan = CompactionPlan(action, why, self.s, pruning or Pruning(), summary, focus=self.focus)
         if action in ("nothing", "not_worth_it"):
             return plan
-        record_id = new_id("rec")
-        message = None
-        if summary is not None:
-            message = expected_message(summary, record_id)
-        records = records_of(plan, 0.0, "", record_id, message)
-        after = plan.usage_after(records, message)
-        return replace(plan, expected_after=after.total, fits=s.fits(after), why=self._why(after.total), read=s.read)
+        after = expected_size(plan)
+        return replace(plan, expected_after=after.total, fits=self.s.fits(after), why=self._why(after.total))
 
     def _why(self, after: int) -> str:
         s = self.s
@@ -258,7 +226,7 @@ class _Planner:
     def _refused(self, tried: Sequence[CompactionPlan]) -> CompactionPlan:
         s = self.s
         if s.needed and not s.doubtful and not any(p.fits for p in tried):
-            fixed = sum(r.tokens for r in s.usage.rows if r.id != "messages")
+            fixed = s.before - sum(s.tokens.values())
             newest = s.tokens.get(s.pinned, 0) if s.pinned is not None else 0
             pinned = pinned_text(s.carried(s.path))
             return replace(self._plan("not_worth_it", stuck_why(s.usage, fixed, newest, pinned)), stuck=True)
@@ -318,28 +286,16 @@ def plan_fold(situation: Situation, first_id: str, last_id: str, focus: str = ""
     part = sum(s.tokens.get(i, 0) for i in {*sent, *summary.message_ids})
     if not summary.fresh or (len(sent) == 1 and sent[0] in {record.summary_id for record in s.force}):
         raise AgentError("Nothing to fold: these messages are already a summary.")
-    plan = CompactionPlan(
-        "summary",
-        "edit",
-        "asked for",
-        s.before,
-        None,
-        s.usage.limit,
-        Pruning(),
-        summary,
-        s.inputs,
-        s.path,
-        s.summaries,
-        s.whole,
-        focus,
-        before_estimated=s.usage.approximate,
-        read=s.read,
-        folded_tokens=part,
-    )
-    record_id = new_id("rec")
-    message = expected_message(summary, record_id)
-    after = plan.usage_after(records_of(plan, 0.0, "", record_id, message), message)
+    plan = CompactionPlan("summary", "asked for", s, summary=summary, focus=focus, folded_tokens=part)
+    after = expected_size(plan)
     if after.total >= s.before:
         count = plural(len(summary.message_ids), "message")
         raise AgentError(f"A summary of {count} would be as long as the messages ({tokens(part, True)}).")
     return replace(plan, expected_after=after.total)
+
+
+def expected_size(plan: CompactionPlan) -> NextInput:
+    """The size of the next input once a plan is carried out, as far as its summary is known before it is written."""
+    record_id = new_id("rec")
+    message = expected_message(plan.summary, record_id) if plan.summary is not None else None
+    return plan.now.size_after(records_of(plan, 0.0, "", record_id, message), message)

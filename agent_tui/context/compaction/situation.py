@@ -4,26 +4,14 @@ of it keeps. Pure."""
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
+from dataclasses import replace
+from typing import Literal, TypeAlias
 
 from agent_tui.context.accounting.inputs import ContextInputs
 from agent_tui.context.accounting.next_input import fits_to_send, may_be_refused
+from agent_tui.context.accounting.sums import NextInput
+from agent_tui.context.accounting.usage import Calculator
 from agent_tui.context.compaction.answers import joined, model_sections
-from agent_tui.context.compaction.plan import (
-    APPENDED_SHARE,
-    FILES_SHARE,
-    GOAL_SHARE,
-    PLAN_SHARE,
-    TODO_SHARE,
-    CompactionReason,
-    ReadFacts,
-    SummaryPlan,
-    assembled_text,
-    cut_at_or_before,
-    message_tokens,
-    newest_user,
-    unseen_from,
-    valid_cuts,
-)
 from agent_tui.context.compaction.summary_parts import (
     TODO_TOOL,
     collect_files,
@@ -32,12 +20,27 @@ from agent_tui.context.compaction.summary_parts import (
     user_words,
     within,
 )
+from agent_tui.context.compaction.summary_plan import ReadFacts, SummaryPlan, assembled_text
 from agent_tui.context.tokens import counted_chars, family_of
-from agent_tui.context.view import summaries_in_force, without_dropped
+from agent_tui.context.view import build_view, summaries_in_force, without_dropped
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import Message, pinned_text
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.tools.aliases import own_name
+
+CompactionReason: TypeAlias = Literal["auto", "manual", "overflow", "switch", "edit"]
+
+GOAL_SHARE = 0.60
+"""Clearing aims at this share of the limit: room for several turns, and no more is cleared than that takes."""
+
+APPENDED_SHARE = 0.05
+"""Of the limit: facts that are added to a summary, but for the user's rules, which are added in any case."""
+
+FILES_SHARE = 0.08
+TODO_SHARE = 0.05
+PLAN_SHARE = 0.08
+"""The list of files, the todo list and the approved plan may take up to these shares of the limit, so that they cannot
+crowd out a small window."""
 
 KEEP_TOKENS = 20_000
 KEEP_SHARE = 0.25
@@ -77,13 +80,15 @@ class Situation:
         summaries: Mapping[str, Message],
         reason: CompactionReason,
         read: ReadFacts,
+        sums: Calculator | None = None,
     ) -> None:
         self.inputs, self.usage, self.reason, self.summaries, self.read = inputs, usage, reason, summaries, read
+        self.sums = sums or Calculator()
         self.whole = path
         # What was dropped while a summary stood for it is still the summary's.
         stood_for = {i for r in summaries_in_force(path, inputs.records, summaries) for i in r.message_ids}
         self.path = [m for m in without_dropped(path, inputs.records, stood_for) if m.status != "streaming"]
-        self.tokens = message_tokens(usage)
+        self.tokens = self.sums.message_tokens(inputs)
         self.before = usage.total
         # Without a known window the present size stands in for the limit, so that the shares mean something.
         self.scale = usage.limit if usage.limit else max(1, self.before)
@@ -145,8 +150,31 @@ class Situation:
                 found.setdefault(sent.id, sent)
         return tuple(found.values())
 
-    def fits(self, after: ContextUsage) -> bool:
+    def inputs_after(self, records: Sequence[CompactionRecord], summary: Message | None) -> ContextInputs:
+        """What would be sent with these further records, and what the calculator is given for it."""
+        every = [*self.inputs.records, *records]
+        return replace(self.inputs, records=every, view=build_view(self.whole, every, self._with(summary)))
+
+    def size_after(self, records: Sequence[CompactionRecord], summary: Message | None) -> NextInput:
+        """The sum of what would be sent with these further records."""
+        return self.sums.size(self.inputs_after(records, summary))
+
+    def after(self, records: Sequence[CompactionRecord], summary: Message | None) -> Situation:
+        """The situation once these records are in force."""
+        inputs = self.inputs_after(records, summary)
+        usage = self.usage_of(self.sums.size(inputs))
+        return Situation(inputs, usage, self.whole, self._with(summary), self.reason, self.read, self.sums)
+
+    def usage_of(self, size: NextInput) -> ContextUsage:
+        """The next input as it is held against limit and window were it of this size."""
+        return replace(self.usage, total=size.total, spread=size.spread, pending=size.pending)
+
+    def _with(self, summary: Message | None) -> Mapping[str, Message]:
+        return self.summaries if summary is None else {**self.summaries, summary.id: summary}
+
+    def fits(self, size: NextInput) -> bool:
         """Returns whether what a plan leaves can be sent, by numbers that may be wrong (``doubtful``)."""
+        after = self.usage_of(size)
         if self.doubtful and self.target is not None and after.total > self.target:
             return False
         return not may_be_refused(after) if fits_to_send(self.usage) else fits_to_send(after)
@@ -305,3 +333,34 @@ class Situation:
         facts = self._known[cut].facts if cut in self._known else tuple(self.read(replaced))
         self._known[cut] = made = made.with_facts(facts, self.inputs.view, tokens)
         return made
+
+
+def unseen_from(messages: Sequence[Message]) -> int:
+    """Index of the first message the model has not answered yet (``len`` when there is none)."""
+    for index in range(len(messages) - 1, -1, -1):
+        if messages[index].role == "assistant":
+            return index + 1
+    return 0
+
+
+def valid_cuts(path: Sequence[Message]) -> list[bool]:
+    """For each position, whether the conversation may be cut before it: never between a call and its result."""
+    cuts = [True] * (len(path) + 1)
+    result_ahead = False
+    for index in range(len(path) - 1, -1, -1):
+        role = path[index].role
+        result_ahead = role == "tool" or (result_ahead and role == "user")
+        cuts[index] = not result_ahead
+    return cuts
+
+
+def newest_user(path: Sequence[Message]) -> int | None:
+    """Index of the newest message of the user; None without one."""
+    return next((i for i in range(len(path) - 1, -1, -1) if path[i].role == "user"), None)
+
+
+def cut_at_or_before(cuts: Sequence[bool], index: int) -> int:
+    """The last valid cut up to an index; the beginning always is one."""
+    while not cuts[index]:
+        index -= 1
+    return index

@@ -26,7 +26,7 @@ from agent_tui.context.compaction.notices import (
     unsummarised_text,
     warning_text,
 )
-from agent_tui.context.compaction.plan import CompactionReason
+from agent_tui.context.compaction.situation import CompactionReason
 from agent_tui.engine.compaction.compactor import CompactionResult
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import Notice

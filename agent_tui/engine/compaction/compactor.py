@@ -12,22 +12,16 @@ from typing import Literal, TypeAlias
 
 from agent_tui.context.accounting.inputs import ContextInputs
 from agent_tui.context.accounting.next_input import fits_to_send
-from agent_tui.context.accounting.usage import calculate_context_usage
+from agent_tui.context.accounting.sums import NextInput
 from agent_tui.context.compaction import notices
-from agent_tui.context.compaction.answers import DONE, joined, read_answer, with_unknown_paths
+from agent_tui.context.compaction.answers import DONE, read_answer, with_unknown_paths
 from agent_tui.context.compaction.facts import FactReader
-from agent_tui.context.compaction.judge import ASKED_AGAIN, SummaryProblem, check_size
-from agent_tui.context.compaction.plan import CompactionPlan, CompactionReason, records_of
+from agent_tui.context.compaction.judge import SummaryProblem, check_size
+from agent_tui.context.compaction.plan import CompactionPlan, records_of
 from agent_tui.context.compaction.planning import plan_compaction, plan_fold, plan_without_model
-from agent_tui.context.compaction.situation import Situation
-from agent_tui.context.tokens import char_tokens, message_text_for_count
-from agent_tui.engine.compaction.summary_call import (
-    AskWarm,
-    OpenCall,
-    SummaryAnswer,
-    SummaryCall,
-    TextCalls,
-)
+from agent_tui.context.compaction.situation import CompactionReason, Situation
+from agent_tui.context.tokens import message_text_for_count
+from agent_tui.engine.compaction.summary_call import AskWarm, OpenCall, SummaryCall, TextCalls
 from agent_tui.engine.conversation import Conversation
 from agent_tui.engine.runtime import Emit
 from agent_tui.errors import WorkerError
@@ -92,25 +86,14 @@ class CompactionResult:
 
 @dataclass(slots=True, frozen=True)
 class _Made:
-    """A plan carried out with ``sections``, but not committed: what would be sent, how long that is, and what is wrong
-    with it."""
+    """A plan carried out with ``sections``, but not committed: how long what would be sent is, and what is wrong with
+    it."""
 
     sections: Mapping[str, str]
     records: list[CompactionRecord]
     summary: Message | None
-    after: ContextUsage
+    after: NextInput
     problem: SummaryProblem | None
-
-    @property
-    def lost(self) -> int:
-        """Facts that matter and that neither stand in it nor can be recalled."""
-        from agent_tui.context.compaction.ledger import MATTER
-
-        return sum(counts[2] for record in self.records for kind, counts in record.facts.items() if kind in MATTER)
-
-
-LONGER = 1.5
-"""A summary that was asked for once more, with the facts it left out, may be so many times as long as that takes."""
 
 
 class Planning:
@@ -252,45 +235,23 @@ class Compactor:
         return await self._summarised(plan, SummaryCall(self._calls, plan, model, session_id, warm))
 
     async def _summarised(self, plan: CompactionPlan, call: SummaryCall) -> CompactionResult:
-        answer = await call.ask()
+        said = "\n".join(message_text_for_count(message) for message in plan.now.path)
+        tried: list[_Made] = []
+
+        async def check(sections: Mapping[str, str]) -> SummaryProblem | None:
+            tried.append(await self._made(plan, with_unknown_paths(sections, said)))
+            return tried[-1].problem
+
+        answer = await call.ask(check)
         self._warm = answer.warm
         if answer.failure is not None:
             return await self._without_model(plan, answer.failure.message.rstrip("."), answer.failure)
-        if answer.problem is not None:
-            return await self._stand_in(plan, answer.problem.text)
-        sections, made = await self._improved(plan, call, answer)
-        if made.problem is None:
-            said = "\n".join(message_text_for_count(message) for message in plan.path)
-            if (told := with_unknown_paths(sections, said)) != sections:
-                made = await self._made(plan, told)
-        if made.problem is None:
+        if answer.problem is None:
+            made = tried[-1]
             return replace(self._done(plan, made.records, made.summary, made.after), sections=made.sections)
-        if made.problem.code == "over_limit" and plan.needed:
-            return await self._and_more(plan, made)
-        return await self._stand_in(plan, made.problem.text)
-
-    async def _improved(
-        self, plan: CompactionPlan, call: SummaryCall, first: SummaryAnswer
-    ) -> tuple[Mapping[str, str], _Made]:
-        """The sections of the first answer and what the plan comes to with them, or those of a second one, where the
-        first is too long or lacks facts that there is no room to add, and the second has no less."""
-        assert plan.summary is not None
-        sections, made = first.sections, await self._made(plan, first.sections)
-        facts = await asyncio.to_thread(plan.summary.missing, sections) if made.problem is None else ()
-        if made.problem is None and not facts:
-            return sections, made
-        lacks = ASKED_AGAIN[made.problem.code] if made.problem is not None else ""
-        again = await call.rewrite(first, lacks, facts)
-        if again is None:
-            return sections, made
-        if made.problem is not None:
-            return again.sections, await self._made(plan, again.sections)
-        whole = await asyncio.to_thread(plan.summary.repaired, sections, again.sections)
-        better, asked = await self._made(plan, whole), sum(char_tokens(fact.text) for fact in facts)
-        size, most = char_tokens(joined(whole)), max(plan.summary.tokens, char_tokens(joined(sections))) + asked
-        if better.problem is not None or size > LONGER * most or better.lost >= made.lost:
-            return sections, made
-        return whole, better
+        if answer.problem.code == "over_limit" and plan.now.needed:
+            return await self._and_more(plan, tried[-1])
+        return await self._stand_in(plan, answer.problem.text)
 
     async def _made(self, plan: CompactionPlan, sections: Mapping[str, str]) -> _Made:
         """What a plan comes to with these sections; its summary is counted where that is possible."""
@@ -298,13 +259,13 @@ class Compactor:
         if plan.summary is not None:
             summary = await asyncio.to_thread(plan.summary.message, sections, record_id, self._clock())
             await self._count(summary)
-        records = await asyncio.to_thread(records_of, plan, self._clock(), new_id("cmp"), record_id, summary)
-        usage = plan.usage_after(records, summary)
-        fits, estimated = fits_to_send(usage), plan.before_estimated
+        records = records_of(plan, self._clock(), new_id("cmp"), record_id, summary)
+        after = await asyncio.to_thread(plan.now.size_after, records, summary)
+        fits, estimated = fits_to_send(plan.now.usage_of(after)), plan.before_estimated
         problem = check_size(
-            plan.before, usage.total, plan.limit, fits=fits, before_estimated=estimated, part=plan.folded_tokens
+            plan.before, after.total, plan.limit, fits=fits, before_estimated=estimated, part=plan.folded_tokens
         )
-        return _Made(sections, records, summary, usage, problem)
+        return _Made(sections, records, summary, after, problem)
 
     async def _stand_in(self, plan: CompactionPlan, why: str) -> CompactionResult:
         """The model wrote nothing that can stand for the messages: what is kept of them word for word does. Where that
@@ -320,7 +281,7 @@ class Compactor:
         """There is no summary. Where nothing could be sent any more, or the user asked and the model gave none, what
         needs none makes the room. Any other is tried again later: the conversation is worth the wait."""
         given_none = plan.reason == "manual" and failure is None
-        other = await asyncio.to_thread(plan_without_model, plan) if plan.needed or given_none else None
+        other = await asyncio.to_thread(plan_without_model, plan) if plan.now.needed or given_none else None
         # What the model wrote was of no use: then its summary is made without it. A call that failed may succeed next
         # time, and until then no message is left out.
         means = ("prune",) if failure is not None else ("prune", "summary")
@@ -337,8 +298,8 @@ class Compactor:
         if more.action == "prune":
             both = replace(plan, pruning=more.pruning)
             operation, record_id = records[0].operation_id, records[-1].id
-            every = await asyncio.to_thread(records_of, both, self._clock(), operation, record_id, summary)
-            return self._done(both, every, summary, both.usage_after(every, summary))
+            every = records_of(both, self._clock(), operation, record_id, summary)
+            return self._done(both, every, summary, await asyncio.to_thread(both.now.size_after, every, summary))
         return await self._without_model(plan, made.problem.text if made.problem is not None else "")
 
     async def _instead(self, plan: CompactionPlan, problem: str | None) -> CompactionResult:
@@ -359,15 +320,14 @@ class Compactor:
         plan: CompactionPlan,
         records: list[CompactionRecord],
         summary: Message | None,
-        after: ContextUsage,
+        after: NextInput,
         problem: str | None = None,
     ) -> CompactionResult:
         """The result of what was carried out: the next input is as long as ``after`` says."""
-        before_spread = plan.usage_after((), None).spread
         cost, seconds = sum((step.cost for step in self._calls.steps), NO_COST), self._clock() - self._started
         for record in records:
             record.before_tokens, record.after_tokens = plan.before, after.total
-            record.before_spread, record.after_spread = before_spread, after.spread
+            record.before_spread, record.after_spread = plan.now.usage.spread, after.spread
             record.before_estimated = plan.before_estimated
             record.seconds = round(seconds, 3)
             if record.kind == "summary" and self._calls.steps:
@@ -398,9 +358,7 @@ class Compactor:
 def plan_of_now(plan: CompactionPlan, then: CompactionPlan) -> CompactionPlan | None:
     """The plan ``then`` as it is made for the conversation that ``plan`` is for; None where a model would have
     something else to summarise."""
-    usage = calculate_context_usage(plan.inputs)
-    now = Situation(plan.inputs, usage, plan.whole, plan.summaries, plan.reason, plan.read)
-    summary = now.as_of_now(then.summary) if then.summary is not None else None
+    summary = plan.now.as_of_now(then.summary) if then.summary is not None else None
     if summary is None:
         return None
     return replace(plan, summary=summary, pruning=then.pruning.only(frozenset(summary.kept_ids)))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agent_tui.context.compaction.plan import SMALL_RESULT, message_tokens, unseen_from
+from agent_tui.context.compaction.plan import SMALL_RESULT, message_tokens
+from agent_tui.context.compaction.situation import unseen_from
 from agent_tui.context.compaction.summary_parts import in_our_words
 from agent_tui.context.tidy import call_words
 from agent_tui.engine.conversation import Conversation

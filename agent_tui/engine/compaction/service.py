@@ -7,20 +7,14 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from agent_tui.context.accounting.lost import lost_reasoning, lost_text
 from agent_tui.context.accounting.spending import first_broken, priced_call
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.notices import cancelled_text, overflow_stop_text, preview_of, undone_text
-from agent_tui.context.compaction.plan import (
-    CompactionFigures,
-    CompactionPlan,
-    CompactionReason,
-    assembled_text,
-    undo_target,
-)
+from agent_tui.context.compaction.plan import CompactionFigures, CompactionPlan, undo_target
 from agent_tui.context.compaction.price import PlanPrice, plan_price, summary_call
+from agent_tui.context.compaction.situation import CompactionReason
 from agent_tui.engine.cache_forecast import warm_call
 from agent_tui.engine.compaction.asked import AskedCompactions
 from agent_tui.engine.compaction.auto import BLOCKED, AutoCompaction, CompactNow, Proceed, Stop, switch_check
@@ -40,9 +34,6 @@ from agent_tui.models.events import CompactionEnded, CompactionStarted, Event, N
 from agent_tui.models.requests import Counter, ModelInfo, ModelSpec
 from agent_tui.models.session import AskedCompaction
 from agent_tui.text.clean import one_line
-
-if TYPE_CHECKING:
-    from agent_tui.context.compaction.ledger import Ledger
 
 log = logging.getLogger(__name__)
 
@@ -457,17 +448,6 @@ class CompactionService:
             if warm is not None:
                 call = priced_call(info.prices, warm.expected.input, warm.expected.read, call.output, hour)
         return plan_price(plan, usage, info.prices, call.usd, hour)
-
-    async def ledger(self, operation_id: str) -> Ledger:
-        """Returns where each fact of the messages that a compaction replaced stands in what is sent now."""
-        from agent_tui.context.compaction.ledger import standing
-
-        conversation = self._runtime.conversation
-        made = [r for r in conversation.every_record if r.operation_id == operation_id and r.summary_id]
-        gone = {message_id for record in made for message_id in record.message_ids}
-        left, sent = [m for m in conversation.path if m.id in gone], [item.message for item in conversation.view()]
-        text, recall = "".join(map(assembled_text, sent)), self._runtime.inputs().recall
-        return await asyncio.to_thread(lambda: standing(self._planning.facts.read(left), text, sent, recall))
 
     def undo(self, emit: Emit, operation: str | None = None) -> bool:
         """Takes a compaction back, by default the newest in force; False when there is none."""

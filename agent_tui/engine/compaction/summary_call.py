@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import field, replace
+from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from agent_tui.context.accounting.next_input import output_room
 from agent_tui.context.accounting.spending import priced_call
 from agent_tui.context.compaction.answers import joined, read_answer
 from agent_tui.context.compaction.judge import (
     ASKED_AGAIN,
-    SUMMARY_FORM,
-    AnswerForm,
     Replaced,
     SummaryProblem,
     judge_summary,
 )
-from agent_tui.context.compaction.plan import CompactionPlan, SummaryPlan
+from agent_tui.context.compaction.plan import CompactionPlan
 from agent_tui.context.compaction.summary import (
     INPUT_SAFETY,
     MAX_PARTS,
@@ -30,22 +29,18 @@ from agent_tui.context.compaction.summary import (
     question_text,
     range_question,
     render_messages,
-    repair_text,
     rough_tokens,
     system_text,
     user_text,
 )
+from agent_tui.context.compaction.summary_plan import SummaryPlan
 from agent_tui.context.tokens import char_tokens
-from agent_tui.engine.calls import fitting_output
 from agent_tui.engine.model_call import CallStatus, Interrupted, ModelCall, NoRoomError, PlannedCall
 from agent_tui.models.failure import Failure, without_text_kept
-from agent_tui.models.messages import Message, new_id, user_message
+from agent_tui.models.messages import new_id, user_message
 from agent_tui.models.requests import Delta, FinishReason, ModelInfo, ModelRequest, SentMessage, SystemBlock
 from agent_tui.models.steps import Step
 from agent_tui.records import dataclass
-
-if TYPE_CHECKING:
-    from agent_tui.context.compaction.facts import Fact
 
 log = logging.getLogger(__name__)
 
@@ -67,10 +62,13 @@ What the input leaves over may be used as well."""
 ROUGH_SHARE = 0.75
 """Share of what the input leaves over that is asked for: the input's size is roughly estimated."""
 
-LEAST_SUMMARY_OUTPUT = MIN_SUMMARY_OUTPUT // 4
-"""A summary shorter than this is not worth a second call."""
-
 WORDS_PER_TOKEN = 0.6
+
+TOO_MUCH = ("context_overflow", "too_large", "invalid_request")
+"""Failures of a call within the conversation after which less is sent, apart from it."""
+
+SHORTER = frozenset(ASKED_AGAIN[code] for code in ("truncated", "too_large", "over_limit"))
+"""After these lines half as many words are asked for."""
 
 
 @dataclass(slots=True)
@@ -87,11 +85,11 @@ class SummaryAnswer:
     thought: bool = False
     """There were thoughts beside its text."""
 
-    def judge(self, replaced: Replaced, form: AnswerForm = SUMMARY_FORM) -> SummaryAnswer:
+    def judge(self, replaced: Replaced) -> SummaryAnswer:
         """The same answer, with what is wrong with its text, or its sections."""
         if self.failure is None:
-            self.problem = judge_summary(self.text, self.finish or "unknown", replaced, form, self.thought)
-            self.sections = read_answer(self.text, form.headings) if self.problem is None else {}
+            self.problem = judge_summary(self.text, self.finish or "unknown", replaced, self.thought)
+            self.sections = read_answer(self.text) if self.problem is None else {}
         return self
 
     @property
@@ -102,6 +100,8 @@ class SummaryAnswer:
         return self.problem.text if self.problem is not None else None
 
 
+CheckSections: TypeAlias = Callable[[Mapping[str, str]], Awaitable[SummaryProblem | None]]
+"""Says what is wrong with what a summary of these sections leads to."""
 Send: TypeAlias = Callable[[str], Awaitable[SummaryAnswer | None]]
 """Makes a call with a line that says what was wrong with the answer before, or with none; None where none is made."""
 
@@ -185,16 +185,23 @@ class SummaryCall:
         self._replaced = _replaced_by(self._summary)
         self._words = _words_in(self._summary.tokens)
 
-    async def ask(self) -> SummaryAnswer:
-        """The answer. Apart from the conversation there may be calls for parts, each of which sees the summary of those
-        before it: the last answer counts. An input that is too long after all is split anew."""
+    async def ask(self, check: CheckSections) -> SummaryAnswer:
+        """The answer, on whose sections ``check`` has the last word: as the next message of the conversation where that
+        can be, else apart from it."""
+        self._check = check
+        within = await self._calls.ask_twice(self._within) if self._warm is not None else None
+        refused = within is not None and within.failure is not None and within.failure.kind in TOO_MUCH
+        return await self._ask_apart() if within is None or refused else within
+
+    async def _ask_apart(self) -> SummaryAnswer:
+        """The answer to calls for one part after the other, each of which sees the summary of those before it. An input
+        that is too long after all is split anew."""
         summary, halvings, done, room = self._summary, 0, 0, self._room()
         waiting = prepare_inputs(summary.fresh, summary.previous, self._plan.focus, room, _rough_size(summary.tokens))
-        if (found := await self._within()) is not None:
-            return found
         while True:
-            source = waiting[0]
-            answer = await self._about(source)
+            source, last = waiting[0], len(waiting) == 1
+            answer = await self._calls.ask_twice(partial(self._about, source, last))
+            assert answer is not None, "a call was made"
             too_long = answer.failure is not None and answer.failure.kind in ("context_overflow", "too_large")
             if too_long and halvings < MAX_HALVINGS and len(source.entries) > 1:
                 log.info("The summary call is too long; its input is split")
@@ -202,62 +209,34 @@ class SummaryCall:
                 rest = replace(source, entries=tuple(entry for part in waiting for entry in part.entries))
                 waiting = in_parts(rest, room, _rough_size(summary.tokens), MAX_PARTS - done)
                 continue
-            if answer.why is not None or len(waiting) == 1:
+            if answer.why is not None or last:
                 return answer
             waiting.pop(0)
             done += 1
             waiting[0] = replace(waiting[0], previous=joined(answer.sections))
 
-    async def _within(self) -> SummaryAnswer | None:
-        """Asks as the next message of the conversation. None where that cannot be, or where it is refused: apart from
-        it less is sent."""
+    async def _within(self, line: str) -> SummaryAnswer | None:
+        """Asks as the next message of the conversation; None where that cannot be."""
         output = max(self._summary.tokens, MIN_SUMMARY_OUTPUT)
-
-        async def send(line: str) -> SummaryAnswer | None:
-            asked = self._warm(f"{self._question()} {line}".rstrip(), output) if self._warm is not None else None
-            if asked is None:
-                return None
-            answer = await self._calls.call(asked)
-            answer.warm = True
-            return answer.judge(self._replaced)
-
-        answer = await self._calls.ask_twice(send)
-        refused = ("context_overflow", "too_large", "invalid_request")
-        return None if answer is None or (answer.failure and answer.failure.kind in refused) else answer
-
-    async def rewrite(self, first: SummaryAnswer, lacks: str, facts: Sequence[Fact] = ()) -> SummaryAnswer | None:
-        """Asks for the summary of the ``first`` answer, which is one, once more, with what it ``lacks`` and the
-        ``facts`` that it leaves out: a small call, or one that goes on with the first where that was asked for within
-        the conversation. None where this compaction has asked once more before, or where it brought nothing better."""
-        if not self._calls.take_second():
-            return None
-        written, told = joined(first.sections), [fact.text for fact in facts]
-        length = self._summary.tokens + sum(map(rough_tokens, told))
-        text = repair_text(written, lacks, told, _words_in(length))
-        asked = None
-        if self._warm is not None and first.warm:
-            asked = self._warm(f"{self._question()}\n\n{text}", max(length, MIN_SUMMARY_OUTPUT))
+        asked = self._warm(f"{self._question()} {line}".rstrip(), output) if self._warm else None
         if asked is None:
-            asked = self._apart(self._request(text, _words_in(length)), length)
+            return None
         answer = await self._calls.call(asked)
-        return None if answer.judge(self._replaced).why is not None else answer
+        answer.warm = True
+        return await self._judged(answer, True)
 
-    async def _about(self, source: SummaryInput) -> SummaryAnswer:
-        """Asks about one input, apart from the conversation; with a shorter answer where a refusal says that the input
-        fits then."""
-        length, text = self._summary.tokens, user_text(source)
+    async def _about(self, source: SummaryInput, last: bool, line: str) -> SummaryAnswer:
+        """Asks about one input, apart from the conversation."""
+        request = self._request(f"{user_text(source)} {line}".rstrip(), self._words // (2 if line in SHORTER else 1))
+        length, prices = min(self._summary.tokens, request.max_output or self._summary.tokens), self._model.prices
+        expected = priced_call(prices, request_tokens(request), 0, length, self._model.spec.cache_ttl == "1h")
+        answer = await self._calls.call(PlannedCall.apart(request, self._model, expected))
+        return await self._judged(answer, last)
 
-        async def send(line: str) -> SummaryAnswer:
-            words = self._words // 2 if line == ASKED_AGAIN["truncated"] else self._words
-            request = self._request(f"{text} {line}".rstrip(), words)
-            answer = await self._calls.call(self._apart(request, length))
-            if (output := shorter_summary(answer.failure, request, self._model)) is not None:
-                shorter = replace(request, id=new_id("req"), max_output=output)
-                answer = await self._calls.call(self._apart(shorter, length))
-            return answer.judge(self._replaced)
-
-        answer = await self._calls.ask_twice(send)
-        assert answer is not None, "a call was made"
+    async def _judged(self, answer: SummaryAnswer, whole: bool) -> SummaryAnswer:
+        """The answer with what is wrong with it: with its text, or, of a ``whole`` summary, with what it leads to."""
+        if answer.judge(self._replaced).why is None and whole:
+            answer.problem = await self._check(answer.sections)
         return answer
 
     def _room(self) -> int:
@@ -287,11 +266,12 @@ class SummaryCall:
             output = max(min(output, limits.window // 4), min(MAX_SUMMARY_OUTPUT, int(room * ROUGH_SHARE)))
         if limits.max_output:
             output = min(output, limits.max_output)
-        return apart_request(self._model, self._session_id, system, user_message(text), output)
-
-    def _apart(self, request: ModelRequest, length: int) -> PlannedCall:
-        """Its answer is expected to have ``length`` tokens, which is what it is asked to have at most."""
-        return planned_apart(request, self._model, min(length, request.max_output or length))
+        message = user_message(text)
+        blocks, sent = [SystemBlock("system", system)], [SentMessage(message, message.id)]
+        session = f"{self._session_id}-summary"
+        return ModelRequest(
+            new_id("req"), self._model.spec, session, blocks, sent, [], output, "off", kind="compaction"
+        )
 
     def _system(self, words: int) -> str:
         return system_text(words, fold=self._summary.fold)
@@ -303,20 +283,6 @@ class SummaryCall:
         goes = frozenset(summary.goes(plan.inputs.view))
         gone = [sent.message for sent in plan.inputs.view if sent.message.id in goes]
         return range_question(gone, self._words, plan.focus)
-
-
-def apart_request(model: ModelInfo, session_id: str, system: str, message: Message, output: int) -> ModelRequest:
-    """A request that puts one message to a model, apart from the conversation of a session."""
-    blocks, sent = [SystemBlock("system", system)], [SentMessage(message, message.id)]
-    return ModelRequest(
-        new_id("req"), model.spec, f"{session_id}-summary", blocks, sent, [], output, "off", kind="compaction"
-    )
-
-
-def planned_apart(request: ModelRequest, model: ModelInfo, output: int) -> PlannedCall:
-    """The call of such a request, which is expected to be answered with so many tokens."""
-    expected = priced_call(model.prices, request_tokens(request), 0, output, model.spec.cache_ttl == "1h")
-    return PlannedCall.apart(request, model, expected)
 
 
 def _summary_of(plan: CompactionPlan) -> SummaryPlan:
@@ -345,19 +311,3 @@ def request_tokens(request: ModelRequest) -> int:
     """Tokens of a summary call's input, roughly."""
     texts = [block.text for block in request.system] + [sent.message.text for sent in request.messages]
     return sum(map(rough_tokens, texts))
-
-
-def shorter_summary(failure: Failure | None, request: ModelRequest, model: ModelInfo) -> int | None:
-    """The output tokens with which a refused call fits, as the refusal's numbers say; None where they do not say so,
-    or where too little for a summary would be left."""
-    overflow = failure.overflow if failure is not None else None
-    if overflow is None or request.max_output is None:
-        return None
-    return fitting_output(
-        overflow,
-        request.max_output,
-        request_tokens(request),
-        window=overflow.window or model.limits.window,
-        max_input=model.limits.max_input,
-        least=LEAST_SUMMARY_OUTPUT,
-    )

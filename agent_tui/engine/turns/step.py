@@ -266,7 +266,8 @@ class ModelStep:
         """Judges what of a step's input should have been read from the cache. An answer is not lost over that."""
         runtime, conversation, view = self._runtime, self._runtime.conversation, self._call.request.messages
         try:
-            runtime.sent_log.judge(step, conversation.steps, view, runtime.info, conversation.summaries)
+            lists = runtime.calculator.lists
+            runtime.sent_log.judge(step, conversation.steps, view, runtime.info, conversation.summaries, lists)
         except Exception:
             log.exception("What step %s read from the cache cannot be judged", step.id)
 

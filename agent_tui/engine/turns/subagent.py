@@ -45,8 +45,8 @@ from agent_tui.text.clean import one_line, pictured, plain_line
 from agent_tui.text.numbers import money, plural
 from agent_tui.tools.base import GENERAL, Intent, Task, Tool, ToolContext, ToolMemory, ToolOutcome
 from agent_tui.tools.builtin.bash import BashTool
-from agent_tui.tools.children.job import StoppedBy, Work
 from agent_tui.tools.children.jobs import STARTED, Jobs
+from agent_tui.tools.children.work import StoppedBy, Work
 from agent_tui.tools.mcp_names import CALL, SEARCH
 from agent_tui.tools.output import cap
 from agent_tui.tools.registry import ToolRegistry
@@ -110,7 +110,7 @@ class Subagents:
                 async with nullcontext() if beside or within is not None else self._alone:
                     return await subagent.work(emit)
             context = self._toolbox.context()
-            job = self._jobs.begin(partial(BackgroundSubagent, subagent, context, self._ended), "a")
+            job = self._jobs.add(BackgroundSubagent(subagent, context, self._ended))
             started = True
         finally:
             self._working -= not started
@@ -328,22 +328,15 @@ class BackgroundSubagent(Work):
 
     kind, letter = "subagent", "a"
 
-    def __init__(
-        self,
-        subagent: Subagent,
-        context: ToolContext,
-        ended: Callable[[], None],
-        id: str,
-        changed: Callable[[Work], None],
-    ) -> None:
-        super().__init__(id, subagent.task.title, changed)
+    def __init__(self, subagent: Subagent, context: ToolContext, ended: Callable[[], None]) -> None:
+        super().__init__(subagent.task.title)
         self._subagent = subagent
         self._context = context
         self._count_down = ended
         self._new: deque[str] = deque(maxlen=LINES)
         self._last = ""
         self._outcome = ToolOutcome("", is_error=True)
-        self._task = asyncio.create_task(subagent.work(self._used), name=id)
+        self._task = asyncio.create_task(subagent.work(self._used), name=subagent.task.title)
         self._task.add_done_callback(self._done)
 
     def _used(self, line: str) -> None:
@@ -352,7 +345,7 @@ class BackgroundSubagent(Work):
 
     def _done(self, task: asyncio.Task[ToolOutcome]) -> None:
         if task.cancelled():
-            self._stopped_by = self._stopped_by or "the end of the session"
+            self.stopped_by = self.stopped_by or "the end of the session"
         elif (error := task.exception()) is not None:
             log.error("Subagent %s failed", self.id, exc_info=error)
             why = one_line(str(error), 300) or type(error).__name__
@@ -377,7 +370,7 @@ class BackgroundSubagent(Work):
             self.id,
             self.command,
             self.state,
-            self._started,
+            self.started,
             0,
             "",
             self._last_line,
@@ -395,7 +388,7 @@ class BackgroundSubagent(Work):
 
     @property
     def failed(self) -> bool:
-        return not self.running and self._stopped_by is None and self._outcome.is_error
+        return not self.running and self.stopped_by is None and self._outcome.is_error
 
     @property
     def line(self) -> str:
@@ -424,8 +417,8 @@ class BackgroundSubagent(Work):
 
     async def stop(self, by: StoppedBy) -> None:
         """Ends it, with the command that it runs; what it found so far stays in its session."""
-        if self.running and self._stopped_by is None:
-            self._stopped_by = by
+        if self.running and self.stopped_by is None:
+            self.stopped_by = by
             self._task.cancel()
         await asyncio.wait({self._task})
         await self._over.wait()

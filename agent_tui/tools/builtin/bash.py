@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -20,25 +19,19 @@ from agent_tui.records import dataclass
 from agent_tui.text.clean import pictured, pictured_line
 from agent_tui.tools.arguments import FLAG, NUMBER, TEXT, described, parameters, reject_surrogates, validate
 from agent_tui.tools.base import Intent, Keeping, ToolContext, ToolOutcome
+from agent_tui.tools.children.command import LEFT_BEHIND, MAX_BYTES, Command, CommandOrder, exit_words
 from agent_tui.tools.children.git_broker import GitBroker, launched
-from agent_tui.tools.children.job import Cleaned, ending
-from agent_tui.tools.children.process import ProcessGroup
-from agent_tui.tools.output import Collector
 from agent_tui.tools.sandbox.policy import Domain, Launch, free
 from agent_tui.tools.sandbox.start import shell
 from agent_tui.tools.sandbox.words import Stopped
 
 if TYPE_CHECKING:
-    from agent_tui.tools.children.job import Job, Work
+    from agent_tui.tools.children.work import Work
     from agent_tui.tools.sandbox.attempts import Attempts
     from agent_tui.tools.sandbox.jail import Jail
     from agent_tui.tools.sandbox.outputs import Outputs
 
 MAX_TIMEOUT = 3_600.0
-MAX_BYTES = 100_000_000
-_DRAIN_SECONDS = 1.0
-_LIVE_SECONDS = 0.05
-_LIVE_CHARACTERS = 8_000
 _LOOKS = 4
 """How often a command is begun that finds out what it may write."""
 
@@ -116,20 +109,48 @@ class BashTool:
         self, args: BashArguments, context: ToolContext, limit: _Limit, more: Sequence[Path], sockets: bool
     ) -> tuple[ToolOutcome, Attempts | None]:
         """Runs it. ``more`` are folders of builds it may write in; ``sockets``: it may use unix ones."""
-        with contextlib.closing(await self._ready(args, context, more, sockets)) as line:
+        line = await self._ready(args, context, more, sockets)
+        try:
             # What only looks changes nothing, and what the user runs is theirs.
             changes = line.launch.domain != "look" or (line.attempts is not None and line.attempts.lent.places)
             if context.keeping is not None and not self._own and changes:
                 await context.keeping.before()
                 line.keeping = context.keeping
-            notes: list[str] = []
-            try:
-                outcome = await self._ran(args, line, context, limit)
-            finally:
-                if not line.goes_on:
-                    notes = await asyncio.shield(line.over())
-            told = replace(outcome, text="\n".join([outcome.text, *notes])) if notes else outcome
-            return told, line.attempts
+            if args.background and context.jobs is None:
+                raise ToolError("bash: nothing can run in the background here.")
+            order = line.order(args.command, context)
+            if args.background and context.jobs is not None:
+                command = await context.jobs.start(order, args.timeout, context.session_id)
+            else:
+                command = await Command.start(order)
+        except BaseException:
+            line.launch.close()
+            await asyncio.shield(line.over())
+            raise
+        if args.background:
+            return _told_of(command, line.launch.domain, by_itself=context.user is not None), line.attempts
+        return await self._waited_for(command, line, context, limit), line.attempts
+
+    async def _waited_for(self, command: Command, line: _Line, context: ToolContext, limit: _Limit) -> ToolOutcome:
+        """Waits for its end, or until the user moves it into the background, where it runs on."""
+        # That of a subagent stays: it would not learn of its end.
+        moves = context.jobs.moved() if context.jobs is not None and context.user is not None else None
+        try:
+            if await command.wait(limit.left, moves, context.emit):
+                return _outcome(command, line, context, limit)
+            command.output.open()
+            assert context.jobs is not None
+            context.jobs.add(command)
+        except BaseException as error:
+            # Nobody else has it, also where it was about to be moved.
+            if isinstance(error, asyncio.CancelledError):
+                context.keep(command.output_so_far())
+            await command.stop("the user")
+            raise
+        looks = [LOOKS_ON] if line.attempts is not None else []
+        so_far = "[the user moved it there; its output so far:]"
+        said = command.output.take().text.rstrip()
+        return _told_of(command, line.launch.domain, *looks, so_far, said or NO_OUTPUT)
 
     async def _ready(self, args: BashArguments, context: ToolContext, more: Sequence[Path], sockets: bool) -> _Line:
         """The command as it is to be started, in its domain. Raises ToolError."""
@@ -162,43 +183,6 @@ class BashTool:
             return _Line(launch, attempts=attempts)
         return _Line(await jail.launch(command, context.domain, cwd, context.network))
 
-    async def _ran(self, args: BashArguments, line: _Line, context: ToolContext, limit: _Limit) -> ToolOutcome:
-        """Runs it to its end, or in the background."""
-        cwd, jail = context.cwd.resolve(), context.jail
-        if args.background:
-            if context.jobs is None:
-                raise ToolError("bash: nothing can run in the background here.")
-            job = await context.jobs.start(
-                args.command,
-                line.launch,
-                cwd,
-                context.spill_dir,
-                limit=context.config.output_limit,
-                secrets=context.secrets,
-                jail=jail,
-                network=context.network,
-                timeout=args.timeout,
-                at_end=line.over,
-                owner=context.session_id,
-            )
-            line.goes_on = True
-            return _told_of(job, line.launch.domain, by_itself=context.user is not None)
-        group = await ProcessGroup.start(line.launch, cwd, held=jail.held if jail is not None else None)
-        run = _Run(args.command, group, context, line.launch, line.attempts)
-        try:
-            ended = await run.outcome(limit)
-            if ended is None:
-                ended, line.goes_on = run.moved(args.command, line.over), True
-        except BaseException as error:
-            # Nobody else has it, also where it was about to be moved.
-            said = run.said_so_far()
-            if isinstance(error, asyncio.CancelledError):
-                context.keep(said)
-            await group.end()
-            group.close()
-            raise
-        return ended
-
 
 class _Limit:
     """The time limit of a call, however often its command is begun: from its first start on."""
@@ -216,28 +200,33 @@ class _Limit:
 @dataclass(slots=True)
 class _Line:
     """A command to be started. ``broker`` answers its git, ``attempts`` notes what it tries, and ``keeping`` was told
-    that it runs. ``goes_on``: in the background."""
+    that it runs."""
 
     launch: Launch
     broker: GitBroker | None = None
     attempts: Attempts | None = None
     keeping: Keeping | None = None
-    goes_on: bool = False
+
+    def order(self, command: str, context: ToolContext) -> CommandOrder:
+        return CommandOrder(
+            command,
+            self.launch,
+            context.cwd.resolve(),
+            context.spill_dir,
+            context.config.output_limit,
+            context.secrets,
+            self.over,
+            context.jail,
+            context.network,
+            can_stay=self.attempts is None,
+        )
 
     async def over(self) -> list[str]:
         """It has ended: what it leaves behind is written, recorded or put back. Answers what to tell."""
-        if self.goes_on and self.attempts is not None:
+        if self.attempts is not None:
             self.attempts.end()
-        told = await self.broker.over() if self.broker is not None else []
-        return [*told, *(await self.keeping.after() if self.keeping is not None else [])]
-
-    def close(self) -> None:
-        """Gives back what was opened for it, but for what goes on. Safe to call again."""
-        self.launch.close()
-        if self.broker is not None and not self.goes_on:
-            self.broker.close()
-        if self.attempts is not None and not self.goes_on:
-            self.attempts.end()
+        notes = await self.broker.over() if self.broker is not None else []
+        return [*notes, *(await self.keeping.after() if self.keeping is not None else [])]
 
 
 @dataclass(slots=True, frozen=True)
@@ -285,7 +274,7 @@ LOOKS_ON = (
 """What the model has to know of a command that would have been asked about, had it been waited for."""
 
 
-def _told_of(job: Job, domain: Domain, *more: str, by_itself: bool = True) -> ToolOutcome:
+def _told_of(job: Command, domain: Domain, *more: str, by_itself: bool = True) -> ToolOutcome:
     """What the model is told of a command that runs in the background; of its end it learns ``by_itself`` or not."""
     from agent_tui.tools.children.jobs import PORTS, STARTED
 
@@ -316,150 +305,50 @@ def environment() -> dict[str, str]:
     return child_env(os.environ)
 
 
-class _Run:
-    """A command that is waited for."""
+def _outcome(command: Command, line: _Line, context: ToolContext, limit: _Limit) -> ToolOutcome:
+    """What the model is told of a command that was waited for and has ended, and people with it."""
+    from agent_tui.tools.sandbox.environment import missed
+    from agent_tui.tools.sandbox.words import git_settings, kept_from, masked, not_kept, refused, stopped
 
-    def __init__(
-        self, command: str, group: ProcessGroup, context: ToolContext, launch: Launch, attempts: Attempts | None
-    ) -> None:
-        self._command = command
-        self._group, self._context, self._domain, self._env = group, context, launch.domain, launch.env
-        self._attempts, self._masks = attempts, launch.masks
-        self._collector = Collector(context.config.output_limit, context.spill_dir, "bash")
-        self._cleaned = Cleaned(context.secrets)
-        self._bytes = 0
-        self._live = ""
-        self._flush_later: asyncio.TimerHandle | None = None
-        self._note = ""
-        self._begun, self._begun_at = time.monotonic(), time.time()
-
-    async def outcome(self, limit: _Limit) -> ToolOutcome | None:
-        """Waits for its end; None where the user moves it into the background meanwhile, and it runs on."""
-        notes: list[str] = []
-        reading = asyncio.ensure_future(self._read())
-        waiting = asyncio.ensure_future(self._group.wait())
-        jobs = self._context.jobs
-        # That of a subagent stays: it would not learn of its end.
-        moves = jobs.moved() if jobs is not None and self._context.user is not None else asyncio.Event().wait()
-        moving = asyncio.ensure_future(moves)
-        goes_on = False
-        try:
-            await asyncio.wait({reading, waiting, moving}, timeout=limit.left, return_when=asyncio.FIRST_COMPLETED)
-            goes_on = moving.done() and not reading.done() and not waiting.done()
-            moving.cancel()
-            if goes_on:
-                return None
-            if reading.done() and reading.result():
-                await asyncio.wait({waiting}, timeout=limit.left)
-            if reading.done() and not reading.result():
-                notes.append(f"[ended: more than {MAX_BYTES:,} bytes of output]")
-            elif not waiting.done():
-                hint = "; background: true has no limit" if self._context.jobs is not None else ""
-                notes.append(f"[timed out after {limit.seconds:g} s and was ended{hint}]")
-            else:
-                # What writes through a pipe of its own (`> >(tee log)`) may need a moment more.
-                await asyncio.wait({reading}, timeout=_DRAIN_SECONDS)
-                # Its output has ended; the process itself may be a moment behind.
-                if not await self._group.settled(_DRAIN_SECONDS if reading.done() else 0.0):
-                    self._note = "[processes left in the background were ended]"
-            await self._group.end()
-            await asyncio.wait({reading}, timeout=_DRAIN_SECONDS)
-            return self._finish(await self._group.wait(), notes)
-        finally:
-            for task in (reading, waiting, moving):
-                task.cancel()
-            if self._flush_later is not None:
-                self._flush_later.cancel()
-            try:
-                if not goes_on:
-                    await self._group.end()
-                await asyncio.gather(reading, waiting, moving, return_exceptions=True)
-            finally:
-                if not goes_on:
-                    self._group.close()
-
-    def moved(self, command: str, at_end: Callable[[], Awaitable[list[str]]]) -> ToolOutcome:
-        """Hands the command to those in the background. Raises ToolError where it stays here."""
-        from agent_tui.tools.children.jobs import MovedCommand
-
-        context, said = self._context, self._collector.finish().text
-        assert context.jobs is not None
-        about = (self._domain, context.jail, context.network, at_end)
-        moved = MovedCommand(command, self._group, self._cleaned, said, *about)
-        job = context.jobs.take_over(moved, context.spill_dir, context.config.output_limit)
-        looks = [LOOKS_ON] if self._attempts is not None else []
-        so_far = "[the user moved it there; its output so far:]"
-        return _told_of(job, self._domain, *looks, so_far, said.rstrip() or NO_OUTPUT)
-
-    async def _read(self) -> bool:
-        """Takes output until its end (True) or until there is too much of it (False)."""
-        while data := await self._group.read():
-            self._bytes += len(data)
-            if self._bytes > MAX_BYTES:
-                return False
-            self._take(data)
-        self._take(b"", last=True)
-        return True
-
-    def _take(self, data: bytes, last: bool = False) -> None:
-        ready = self._cleaned.feed(data, last)
-        self._collector.feed(ready)
-        self._live = (self._live + ready)[-_LIVE_CHARACTERS:]
-        if self._live and self._flush_later is None:
-            self._flush_later = asyncio.get_running_loop().call_later(_LIVE_SECONDS, self._flush)
-
-    def _flush(self) -> None:
-        self._flush_later = None
-        live, self._live = self._live, ""
-        self._context.emit(live)
-
-    def said_so_far(self) -> str:
-        """Its output until now, and there is no more."""
-        try:
-            self._take(b"", last=True)
-            return self._collector.finish().text.rstrip("\n")
-        except ToolError as error:  # the disk is full: what it said is no reason not to end
-            return str(error)
-
-    def _finish(self, code: int, notes: list[str]) -> ToolOutcome:
-        self._take(b"", last=True)
-        capped = self._collector.finish()
-        ended = bool(notes)
-        if not ended and code != 0:
-            notes.append(f"[{ending(code)}]")
-        text = capped.text.rstrip("\n")
-        summary = notes[0].strip("[]").partition(" and was ended")[0] if ended else f"exit code {code}"
-        from agent_tui.tools.sandbox.environment import missed
-        from agent_tui.tools.sandbox.words import git_settings, kept_from, masked, not_kept, refused, stopped, undone
-
-        notes += undone(self._group.kept)
-        found: Stopped | None = None
-        if self._attempts is not None:
-            tried = self._attempts.end()
-            # One that was ended may be half through: whether it did its work is not known.
-            if not ended and code >= 0:
-                jobs = self._context.jobs.all() if self._context.jobs is not None else ()
-                serving = any(job.info.state == "running" for job in jobs)
-                found = stopped(text, code == 0, tried, self._context.root.resolve(), serving)
-            if found is not None:
-                self._attempts.undo()
-            elif not ended:
-                notes += not_kept(tried, self._context.root.resolve())
-        if found is None:
-            jail, network = self._context.jail, self._context.network
-            shares = jail is not None and jail.shares(network)
-            kept = masked(text, self._masks, self._context.root.resolve()) or git_settings(text, self._domain)
-            builds = self._attempts is not None
-            notes += kept or refused(text, self._domain, network, shares, code != 0, builds=builds)
-            notes += kept_from(jail.refused_hosts(self._begun) if jail is not None else [])
-            private = jail.private_tmp if jail is not None else None
-            if private is not None:
-                notes += private.lines(f"{self._command[:20_000]}\n{text}", self._begun_at, self._domain != "free")
-            notes += missed(text, os.environ, self._env) if self._domain != "free" and code != 0 else []
-        lines = [line for line in (text, self._note, *notes) if line]
-        display: Metadata = {"kind": "text", "summary": summary, "exit_code": code, "domain": self._domain}
-        display |= capped.counted()
-        return ToolOutcome("\n".join(lines) or NO_OUTPUT, is_error=ended or code != 0, display=display, stopped=found)
+    output, code, domain = command.output.take(), command.code or 0, line.launch.domain
+    text, root, jobs = output.text.rstrip("\n"), context.root.resolve(), context.jobs
+    ended = {
+        "its time limit": f"timed out after {limit.seconds:g} s",
+        "too much output": f"ended: more than {MAX_BYTES:,} bytes of output",
+    }.get(command.stopped_by or "", "")
+    hint = "; background: true has no limit" if jobs is not None else ""
+    notes = [LEFT_BEHIND] * command.left_behind
+    if ended:
+        notes.append(f"[{ended} and was ended{hint}]" if command.stopped_by == "its time limit" else f"[{ended}]")
+    elif code != 0:
+        notes.append(f"[{exit_words(code)}]")
+    notes += command.undone_notes + [f"[{command.output.problem}]"] * bool(command.output.problem)
+    found: Stopped | None = None
+    if line.attempts is not None:
+        tried = line.attempts.end()
+        # One that was ended may be half through: whether it did its work is not known.
+        if not ended and code >= 0:
+            serving = any(job.info.state == "running" for job in (jobs.all() if jobs is not None else ()))
+            found = stopped(text, code == 0, tried, root, serving)
+        if found is not None:
+            line.attempts.undo()
+        elif not ended:
+            notes += not_kept(tried, root)
+    if found is None:
+        jail, network = context.jail, context.network
+        shares = jail is not None and jail.shares(network)
+        kept = masked(text, line.launch.masks, root) or git_settings(text, domain)
+        notes += kept or refused(text, domain, network, shares, code != 0, builds=line.attempts is not None)
+        notes += kept_from(jail.refused_hosts(command.begun) if jail is not None else [])
+        private = jail.private_tmp if jail is not None else None
+        if private is not None:
+            notes += private.lines(f"{command.command[:20_000]}\n{text}", command.started, domain != "free")
+        notes += missed(text, os.environ, line.launch.env) if domain != "free" and code != 0 else []
+    lines = [one for one in (text, *notes, *command.end_notes) if one]
+    display: Metadata = {"kind": "text", "summary": ended or f"exit code {code}", "exit_code": code, "domain": domain}
+    display |= output.counted()
+    failed = bool(ended) or code != 0
+    return ToolOutcome("\n".join(lines) or NO_OUTPUT, is_error=failed, display=display, stopped=found)
 
 
 MAX_WAIT = 600.0

@@ -33,7 +33,7 @@ from agent_tui.tools.files.diffs import (
     diff_display,
     parse_patch,
 )
-from agent_tui.tools.files.edit_mismatch import why_missing
+from agent_tui.tools.files.near import near_matches
 from agent_tui.tools.files.notebook import Cells
 
 _TELLING = 12
@@ -62,6 +62,7 @@ class _EditPlan:
     data: bytes
     file: files.TextFile
     replaced: int
+    notes: list[str]
 
 
 _EDIT = parameters({"old_string": TEXT, "new_string": TEXT, "replace_all": FLAG}, "old_string", "new_string")
@@ -105,7 +106,8 @@ class EditTool:
         count = plural(planned.replaced, "replacement")
         encoding = planned.file.encoding
         kept = f" It keeps its {encoding.name} encoding." if encoding.legacy else ""
-        return ToolOutcome(f"Edited {pictured(name)}: {count}.{kept}", display=display)
+        told = " ".join([f"Edited {pictured(name)}: {count}.{kept}", *planned.notes])
+        return ToolOutcome(told, display=display)
 
 
 def _unplaced(edits: list[Edit], name: str) -> Metadata:
@@ -139,17 +141,20 @@ def _plan_edits(path: Path, edits: list[Edit], context: ToolContext) -> _EditPla
     text = original = cells.text if cells is not None else file.seen
     mixed = file.mixed and cells is None
     replaced = 0
+    notes: list[str] = []
     for number, edit in enumerate(edits, 1):
         where = f"edit {number} of {len(edits)}: " if len(edits) > 1 else ""
-        text, count = _apply_edit(text, edit, file.windows, mixed, where, name)
+        text, count, note = _apply_edit(text, edit, file.windows, mixed, where, name)
         replaced += count
+        notes += [note] if note else []
     content = cells.saved(text) if cells is not None else text
     content = content.replace("\n", "\r\n") if file.windows else content
     seen = (original, text) if cells is not None else (file.text, content)
-    return _EditPlan(*seen, file.encode(content, name), file, replaced)
+    return _EditPlan(*seen, file.encode(content, name), file, replaced, notes)
 
 
-def _apply_edit(text: str, edit: Edit, windows: bool, mixed: bool, where: str, name: str) -> tuple[str, int]:
+def _apply_edit(text: str, edit: Edit, windows: bool, mixed: bool, where: str, name: str) -> tuple[str, int, str]:
+    """The text with an edit made, how often, and what differed where it only almost stood there. Raises ToolError."""
     reject_surrogates(edit.old_string, "edit", f"{where}old_string")
     reject_surrogates(edit.new_string, "edit", f"{where}new_string")
     old = edit.old_string.replace("\r\n", "\n") if windows else edit.old_string
@@ -170,7 +175,16 @@ def _apply_edit(text: str, edit: Edit, windows: bool, mixed: bool, where: str, n
         elif "\ufffd" in old and re.search("[\udc80-\udcff]", text):
             why = "It holds bytes that are not UTF-8, which are shown as \ufffd: leave them out of old_string."
         else:
-            why = why_missing(text, old)
+            near = near_matches(text, old, new)
+            if len(near) == 1:
+                (match,) = near
+                start, end, line = match.start, match.end, text.count("\n", 0, match.start) + 1
+                put = _with_ends_of(text, start, end, match.new) if mixed and "\r" not in match.new else match.new
+                note = f"[{where}old_string fits only line {line}, but for {match.differs}]"
+                return text[:start] + put + text[end:], 1, note
+            why = "Read it again and copy old_string from there."
+            if near:
+                why = f"It fits in several places but for {near[0].differs}: add surrounding lines."
         raise ToolError(f"{where}old_string is not in {name}. Nothing was changed. {why}")
     if count > 1 and not edit.replace_all:
         places = places or list(islice(sought.finditer(text), 5))
@@ -180,14 +194,13 @@ def _apply_edit(text: str, edit: Edit, windows: bool, mixed: bool, where: str, n
             "Add surrounding lines to make it unique, or set replace_all. Nothing was changed."
         )
     if mixed and "\r" not in new:
-        return sought.sub(lambda place: _with_ends_of(place, new), text), count
-    return text.replace(old, new) if not mixed else sought.sub(lambda place: new, text), count
+        return sought.sub(lambda place: _with_ends_of(text, place.start(), place.end(), new), text), count, ""
+    return text.replace(old, new) if not mixed else sought.sub(lambda place: new, text), count, ""
 
 
-def _with_ends_of(place: re.Match[str], new: str) -> str:
+def _with_ends_of(text: str, start: int, end: int, new: str) -> str:
     """What is put in a place of a file with line ends of both kinds: they are those of the lines that were there."""
-    old = place[0]
-    behind = place.string[place.end() : place.string.find("\n", place.end()) + 1]
+    old, behind = text[start:end], text[end : text.find("\n", end) + 1]
     windows = "\r\n" in old if "\n" in old else behind.endswith("\r\n")
     ends = re.findall(r"\r?\n", old)
     lines = new.split("\n")

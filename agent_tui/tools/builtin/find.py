@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 import re
@@ -23,7 +22,8 @@ from agent_tui.text.numbers import plural
 from agent_tui.tools.arguments import FLAG, INTEGER, TEXT, described, parameters, reject_surrogates, validate
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
 from agent_tui.tools.builtin.bash import environment
-from agent_tui.tools.children.process import ProcessGroup, Stop, in_thread
+from agent_tui.tools.children.bounded import run_bounded
+from agent_tui.tools.children.process import Stop, in_thread
 from agent_tui.tools.files.beneath import info_of, inside, resolve, resolve_from, shown
 from agent_tui.tools.files.walk import Glob, expand_braces, walk
 from agent_tui.tools.sandbox.policy import Launch, free
@@ -228,23 +228,17 @@ class GrepTool:
         folder, target = (base, ".") if stat.S_ISDIR(info.st_mode) else (base.parent, base.name)
         launch = await self._held_ripgrep(args, folder, target, context)
         if launch is None:
-            where = {"folder": str(folder), "target": target, "root": str(context.root.resolve())}
-            request = asdict(args) | where | {"over_lines": args.over_lines}
+            place = {"folder": str(folder), "target": target, "root": str(context.root.resolve())}
+            request = asdict(args) | place | {"over_lines": args.over_lines}
             launch = free(isolated("agent_tui.tools.builtin.searcher", json.dumps(request)), environment())
         relative = "" if args.path == "." else shown(folder, context).rstrip("/") + "/"
         prefix = "" if relative == "./" else relative
         answer = _Answer(prefix, args, context.config.output_limit, lambda name: context.hidden(folder / name))
-        group = await ProcessGroup.start(launch, folder if launch.domain == "look" else Path("/"), errors=False)
-        try:
-            async with asyncio.timeout(TIMEOUT):
-                code = await _collect(group, answer)
-        except TimeoutError:
+        where = folder if launch.domain == "look" else Path("/")
+        end = await run_bounded(launch, where, TIMEOUT, _Lines(answer).take)
+        if end.why == "time":
             answer.notes.append(f"[stopped after {TIMEOUT:g} s; narrow the search]")
-            code = 0
-        finally:
-            await group.end()
-            group.close()
-        if code > 1 and not answer.lines and not answer.complete:
+        if end.code > 1 and not answer.lines and not answer.complete:
             problem = answer.problem or "the pattern or the glob cannot be used"
             raise ToolError(
                 f"grep: {problem}. The pattern is a regex ({self._dialect}): put a backslash before literal "
@@ -284,21 +278,26 @@ def _ripgrep(program: str, args: GrepArguments, target: str) -> list[str]:
     return [*argv, f"--regexp={args.pattern}", "--", "./" + target if target != "." else "."]
 
 
-async def _collect(group: ProcessGroup, answer: _Answer) -> int:
-    pending: list[bytes] = []
-    size = 0
-    while data := await group.read():
+class _Lines:
+    """Cuts what a search says into lines, for ``answer``; False once that takes no more."""
+
+    def __init__(self, answer: _Answer) -> None:
+        self._answer = answer
+        self._pending: list[bytes] = []
+        self._size = 0
+
+    async def take(self, data: bytes) -> bool:
         first, *rest = data.split(b"\n")
-        if size <= _MAX_EVENT:
-            pending.append(first)
-        size += len(first)
+        if self._size <= _MAX_EVENT:
+            self._pending.append(first)
+        self._size += len(first)
         for line in rest:
-            if size > _MAX_EVENT:
-                answer.note(f"[a match in a line of more than {_MAX_EVENT:,} bytes is left out]")
-            elif not answer.take(b"".join(pending)):
-                return 0
-            pending, size = [line], len(line)
-    return await group.wait()
+            if self._size > _MAX_EVENT:
+                self._answer.note(f"[a match in a line of more than {_MAX_EVENT:,} bytes is left out]")
+            elif not self._answer.take(b"".join(self._pending)):
+                return False
+            self._pending, self._size = [line], len(line)
+        return True
 
 
 class _Answer:

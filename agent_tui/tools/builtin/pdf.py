@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib.util
 import os
 import sys
@@ -10,7 +9,7 @@ from pathlib import Path
 
 from agent_tui.errors import ToolError
 from agent_tui.pipes.start import isolated
-from agent_tui.tools.children.process import ProcessGroup
+from agent_tui.tools.children.bounded import Buffer, run_bounded
 from agent_tui.tools.files.beneath import open_regular
 from agent_tui.tools.sandbox.environment import child_env
 from agent_tui.tools.sandbox.policy import free
@@ -37,19 +36,11 @@ async def pdf_text(path: Path, name: str) -> str:
     if size > MAX_BYTES:
         raise ToolError(f"{name} is a PDF of more than {MAX_BYTES:,} bytes; extract pages with bash.")
     child = free(isolated(__name__, str(path)), child_env(os.environ))
-    group = await ProcessGroup.start(child, Path("/"), errors=False)
-    try:
-        async with asyncio.timeout(TIMEOUT):
-            pieces: list[bytes] = []
-            while sum(map(len, pieces)) < 4 * MAX_TEXT and (data := await group.read()):
-                pieces.append(data)
-            code = await group.wait()
-    except TimeoutError:
-        raise ToolError(f"{name}: reading its text took longer than {TIMEOUT:g} s; try pdftotext with bash.") from None
-    finally:
-        await group.end()
-        group.close()
-    text = b"".join(pieces).decode("utf-8", "replace")
+    output = Buffer(4 * MAX_TEXT)
+    end = await run_bounded(child, Path("/"), TIMEOUT, output.take)
+    if end.why == "time":
+        raise ToolError(f"{name}: reading its text took longer than {TIMEOUT:g} s; try pdftotext with bash.")
+    text, code = output.text, end.code
     if code == _LOCKED:
         raise ToolError(f"{name} is locked with a password; the user has to unlock it.")
     if code != 0 and not text:

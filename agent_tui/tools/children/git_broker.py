@@ -27,7 +27,7 @@ from agent_tui.errors import ToolError
 from agent_tui.paths import private_dir
 from agent_tui.pipes.programs import find_program
 from agent_tui.pipes.start import run
-from agent_tui.tools.children.process import ProcessGroup
+from agent_tui.tools.children.bounded import run_bounded
 from agent_tui.tools.git.configuration import as_config, config_of
 from agent_tui.tools.git.outside import Outside, OutsideGit, RepositoryState
 from agent_tui.tools.git.remotes import Address, RemoteReach, parse_address, rewritten
@@ -293,45 +293,25 @@ class GitBroker:
     async def _run(self, process: Outside, answer: _Answer, private: Path, streams: list[int]) -> int:
         """Runs one process; what it says goes into the answer, and the end of who asked is its own. ``streams`` are
         what it reads and writes, if there are any, and are closed."""
-        said = -1
-        try:
-            if not streams:
-                said, written = os.pipe()
-                streams += [os.open(os.devnull, os.O_RDONLY), written]
-            launch = free(process.command, process.environment)
-            group = await ProcessGroup.start(launch, private, streams=(streams[0], streams[1]))
-        except BaseException:
-            _close(*([said] if said >= 0 else ()))
-            raise
-        finally:
-            _close(*streams)
-            streams.clear()
-        try:
-            reading = [asyncio.ensure_future(self._told(group, answer))]
-            if said >= 0:
-                reading.append(asyncio.ensure_future(_copied(said, answer)))
-            waiting = asyncio.ensure_future(group.wait())
-            gone = asyncio.ensure_future(answer.gone.wait())
-            await asyncio.wait({waiting, gone}, return_when=asyncio.FIRST_COMPLETED)
-            if not waiting.done():
-                await group.end()
-            else:
-                await asyncio.wait(reading, timeout=2.0)
-            await group.end()
-            return await waiting
-        finally:
-            for task in (*reading, gone):
-                task.cancel()
-            await group.end()
-            group.close()
+        given = (streams[0], streams[1]) if streams else b""
+        streams.clear()
+        launch = free(process.command, process.environment)
+        output, errors, gone = _Passed(answer, OUT).take, _Passed(answer, ERR).take, answer.gone.wait()
+        end = await run_bounded(launch, private, None, output, errors, given=given, unwanted=gone, drain=2.0)
+        return 128 if end.why else end.code
 
-    @staticmethod
-    async def _told(group: ProcessGroup, answer: _Answer) -> None:
-        total = 0
-        while data := await group.read():
-            total += len(data)
-            if total <= MAX_SAID:
-                await answer.send(ERR, data)
+
+class _Passed:
+    """Passes on what a process says, up to a limit, as one kind of frame of an answer."""
+
+    def __init__(self, answer: _Answer, kind: int) -> None:
+        self._answer, self._kind, self._total = answer, kind, 0
+
+    async def take(self, data: bytes) -> bool:
+        self._total += len(data)
+        if self._total <= MAX_SAID:
+            await self._answer.send(self._kind, data)
+        return True
 
 
 async def launched(
@@ -389,21 +369,6 @@ class _Answer(asyncio.Protocol):
     def close(self) -> None:
         if self._transport is not None:
             self._transport.close()
-
-
-async def _copied(fd: int, answer: _Answer) -> None:
-    """Passes on what a process writes to a pipe of ours, up to a limit."""
-    loop, reader = asyncio.get_running_loop(), asyncio.StreamReader()
-    pipe = os.fdopen(fd, "rb", buffering=0)
-    transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
-    total = 0
-    try:
-        while data := await reader.read(1 << 16):
-            total += len(data)
-            if total <= MAX_SAID:
-                await answer.send(OUT, data)
-    finally:
-        transport.close()
 
 
 def _asked_for(request: dict[str, object]) -> Address | None:

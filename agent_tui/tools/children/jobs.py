@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-import logging
-from collections.abc import Awaitable, Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TypeVar
 
 from agent_tui.errors import ToolError
 from agent_tui.models.events import JobInfo, PortReach
-from agent_tui.providers.secrets import Redactor
-from agent_tui.records import dataclass
-from agent_tui.tools.children.job import LOG_BYTES, Cleaned, Job, JobOutput, StoppedBy, Work
-from agent_tui.tools.children.process import KeptLog, ProcessGroup
-from agent_tui.tools.sandbox.jail import Jail
-from agent_tui.tools.sandbox.policy import Domain, Launch, Network
-
-log = logging.getLogger(__name__)
+from agent_tui.tools.children.command import Command, CommandOrder
+from agent_tui.tools.children.work import StoppedBy, Work
 
 W = TypeVar("W", bound=Work)
 
@@ -30,21 +22,6 @@ TOO_MANY = f"{MAX_RUNNING} commands run in the background already. Stop one firs
 
 MAX_ENDED = 30
 """How many that have ended can still be looked at."""
-
-
-@dataclass(slots=True, frozen=True)
-class MovedCommand:
-    """A command that was waited for. ``said`` is its output until then, which the model gets with the call, ``cleaned``
-    what that went through; ``at_end`` is told of its end and answers what else there is to tell."""
-
-    command: str
-    group: ProcessGroup
-    cleaned: Cleaned
-    said: str
-    domain: Domain
-    jail: Jail | None
-    network: Network | None
-    at_end: Callable[[], Awaitable[list[str]]]
 
 
 class Jobs:
@@ -59,87 +36,17 @@ class Jobs:
         self._waited_for: set[asyncio.Event] = set()
         self._count = 0
 
-    async def start(
-        self,
-        command: str,
-        launch: Launch,
-        cwd: Path,
-        folder: Path,
-        *,
-        limit: int,
-        secrets: Redactor,
-        jail: Jail | None = None,
-        network: Network | None = None,
-        timeout: float | None = None,
-        at_end: Callable[[], Awaitable[list[str]]] | None = None,
-        owner: str = "",
-    ) -> Job:
-        """Starts ``launch``, which is ``command`` to people, for the session ``owner``; its log goes into ``folder``,
-        and its end is told to ``at_end``, which answers what else there is to tell. Raises ToolError."""
-        domain = launch.domain
-        try:
-            if self._commands() >= MAX_RUNNING:
-                raise ToolError(TOO_MANY)
-            output = JobOutput(folder, "background", limit)
-        except ToolError:
-            launch.close()
-            raise
-        try:
-            group = await ProcessGroup.start(
-                launch, cwd, held=jail.held if jail is not None else None, log=KeptLog(output.path, LOG_BYTES)
-            )
-        except BaseException:
-            output.close()
-            raise
-        return self._add(
-            Job(
-                self._next_id(Job.letter),
-                command,
-                group,
-                output,
-                Cleaned(secrets),
-                domain=domain,
-                network=network,
-                jail=jail,
-                timeout=timeout,
-                at_end=at_end,
-                changed=self._over,
-            ),
-            owner,
-        )
+    async def start(self, order: CommandOrder, seconds: float | None = None, owner: str = "") -> Command:
+        """Starts a command that nobody waits for, with a time limit, for the session ``owner``. Raises ToolError."""
+        if self._commands() >= MAX_RUNNING:
+            order.launch.close()
+            raise ToolError(TOO_MANY)
+        return self.add(await Command.start(order, background=True, seconds=seconds), owner)
 
-    def take_over(self, moved: MovedCommand, folder: Path, limit: int) -> Job:
-        """A command that was waited for goes on in the background; its log goes into ``folder``. Raises ToolError where
-        that cannot be made: it is the caller's then."""
-        output = JobOutput(folder, "background", limit)
-        output.feed(moved.said)
-        output.take()
-        return self._add(
-            Job(
-                self._next_id(Job.letter),
-                moved.command,
-                moved.group,
-                output,
-                moved.cleaned,
-                domain=moved.domain,
-                network=moved.network,
-                jail=moved.jail,
-                at_end=moved.at_end,
-                changed=self._over,
-                can_stay=False,
-            )
-        )
-
-    def begin(self, make: Callable[[str, Callable[[Work], None]], W], letter: str) -> W:
-        """Begins what ``make`` makes of an id and of whom to call at its end."""
-        return self._add(make(self._next_id(letter), self._over))
-
-    def _next_id(self, letter: str) -> str:
+    def add(self, work: W, owner: str = "") -> W:
+        """Takes what nobody waits for (any more): it has an id from now on, and its end is told of."""
         self._count += 1
-        return f"{letter}{self._count}"
-
-    def _add(self, work: W, owner: str = "") -> W:
-        work.owner = owner
+        work.id, work.owner, work.changed = f"{work.letter}{self._count}", owner, self._over
         self._jobs[work.id] = work
         self._changed(work)
         return work
@@ -174,7 +81,7 @@ class Jobs:
         return [job for job in self._jobs.values() if job.running]
 
     def _commands(self) -> int:
-        return sum(isinstance(job, Job) for job in self.running())
+        return sum(isinstance(job, Command) for job in self.running())
 
     def get(self, id: str, owner: str | None = None) -> Work:
         """One of those that ``all`` answers. Raises ToolError, naming these."""
@@ -220,7 +127,7 @@ class Jobs:
 
     async def end_subagents(self) -> None:
         """Ends those: the session that they work for is about to be left."""
-        working = [job for job in self.running() if not isinstance(job, Job)]
+        working = [job for job in self.running() if not isinstance(job, Command)]
         await asyncio.gather(*(job.stop("the end of the session") for job in working))
 
     async def close(self) -> list[JobInfo]:

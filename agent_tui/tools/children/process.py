@@ -15,8 +15,10 @@ from typing import TypeVar
 
 from agent_tui.errors import ToolError
 from agent_tui.pipes.start import spawn
-from agent_tui.records import dataclass
+from agent_tui.tools.output import LOG_BYTES
 from agent_tui.tools.sandbox.policy import Launch
+from agent_tui.tools.sandbox.processes import descendants
+from agent_tui.tools.sandbox.spec import Supervision
 from agent_tui.tools.sandbox.start import large_starter
 
 _POLITE_SECONDS = 1.0
@@ -26,14 +28,6 @@ _HUNTS = 20
 _LOST = -int(signal.SIGKILL)
 _MARK = "UNDER_AGENT_TUI"
 """Environment variable by which the processes of an unsandboxed command are found that kills all who stand over it."""
-
-
-@dataclass(slots=True, frozen=True)
-class KeptLog:
-    """The log that takes the output of a command that is left running: ``path``, until that has ``limit`` bytes."""
-
-    path: Path
-    limit: int
 
 
 class _Status(asyncio.Protocol):
@@ -107,27 +101,26 @@ class ProcessGroup:
         cls,
         launch: Launch,
         cwd: Path,
-        errors: bool = True,
         held: Path | None = None,
-        log: KeptLog | None = None,
+        log: Path | None = None,
         streams: tuple[int, int] | None = None,
     ) -> ProcessGroup:
-        """Starts ``launch`` in ``cwd`` and closes it. ``errors``: stderr joins stdout, else it is thrown away.
-        ``streams`` are what it reads and writes instead of nothing and the output, which then is its errors alone.
-        ``held`` is the folder that takes what the command made and may not make. With ``log`` it can be left running.
-        Raises ToolError when the program or the folder is missing."""
+        """Starts ``launch`` in ``cwd`` and closes it. ``streams`` are what it reads and writes instead of nothing and
+        the output, which then is its errors alone. ``held`` is the folder that takes what the command made and may not
+        make. With ``log``, the file that takes its output then, it can be left running. Raises ToolError when the
+        program or the folder is missing."""
         # Own pipes, so that waiting for the command does not wait for whoever inherited its output.
         output, status, control = os.pipe(), os.pipe(), os.pipe()
-        spec: dict[str, object] = {"status": status[1], "control": control[0], "carrier": launch.carrier}
-        if launch.confine is not None:
-            spec["confine"] = dict(launch.confine)
-        if launch.watch and held is not None:
-            spec |= {"watch": [(watch.folder, watch.names) for watch in launch.watch], "held": str(held)}
+        spec: Supervision = {"status": status[1], "control": control[0], "carrier": launch.carrier}
         spec["fds"] = launch.pass_fds
+        if launch.confine is not None:
+            spec["confine"] = launch.confine
+        if launch.watch and held is not None:
+            spec["watch"], spec["held"] = [(watch.folder, watch.names) for watch in launch.watch], str(held)
         mark = f"{_MARK}={os.urandom(8).hex()}" if launch.domain == "free" else ""
         passed = [status[1], control[0], *launch.pass_fds]
         if log is not None:
-            spec["keep"] = {"output": output[0], "log": str(log.path), "limit": log.limit}
+            spec["keep"] = {"output": output[0], "log": str(log), "limit": LOG_BYTES}
             passed.append(output[0])
         argv, large = large_starter("supervise", spec, launch.command)
         passed += [] if large is None else [large]
@@ -139,7 +132,7 @@ class ProcessGroup:
                 cwd=cwd,
                 stdin=streams[0] if streams else subprocess.DEVNULL,
                 stdout=streams[1] if streams else output[1],
-                stderr=output[1] if errors else subprocess.DEVNULL,
+                stderr=output[1],
                 start_new_session=True,
                 pass_fds=passed,
             )
@@ -304,37 +297,6 @@ def _has(environ: Path, mark: bytes) -> bool:
         return mark in environ.read_bytes().split(b"\0")
     except OSError:
         return False
-
-
-def descendants(pid: int) -> set[int]:
-    """The processes started by ``pid``, directly or not, as far as their parents are known. Empty where the system has
-    no /proc."""
-    children: dict[int, list[int]] = {}
-    for child, parent in _table():
-        children.setdefault(parent, []).append(child)
-    found: set[int] = set()
-    todo = [pid]
-    while todo:
-        for child in children.get(todo.pop(), []):
-            if child not in found:
-                found.add(child)
-                todo.append(child)
-    return found
-
-
-def _table() -> list[tuple[int, int]]:
-    """All processes as (pid, parent); empty where the system has no /proc."""
-    table: list[tuple[int, int]] = []
-    try:
-        names = [entry.name for entry in os.scandir("/proc") if entry.name.isdigit()]
-    except OSError:
-        return table
-    for name in names:
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            # The command name is in parentheses and may hold anything; what follows the last one is fixed.
-            fields = Path("/proc", name, "stat").read_text(errors="replace").rpartition(")")[2].split()
-            table.append((int(name), int(fields[1])))
-    return table
 
 
 T = TypeVar("T")

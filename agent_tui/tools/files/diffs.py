@@ -16,7 +16,7 @@ from agent_tui.models.messages import Metadata
 from agent_tui.records import dataclass
 from agent_tui.text.clean import common_start, pictured
 from agent_tui.text.numbers import lines_in
-from agent_tui.tools.files.edit_mismatch import VARIANTS, nearest_lines
+from agent_tui.tools.files.near import VARIANTS
 
 CONTEXT_LINES = 3
 MAX_CHARACTERS = 100_000
@@ -377,6 +377,4 @@ def _lost(text: str, chunk: Chunk, wanted: Sequence[str], name: str, what: str, 
             f"{what} stands in line {above.index + 1} of the file, above the place of the chunk or @@ line before it. "
             "Nothing was changed. Put the chunks in the order of the file."
         )
-    near = nearest_lines(text, "\n".join(wanted))
-    hint = f"The nearest lines are:\n{near}\nSend the patch again with these" if near else "Read the file again"
-    return ToolError(f"{what} is not in the file as it stands in the patch. Nothing was changed. {hint}.")
+    return ToolError(f"{what} is not in the file. Nothing was changed. Read it again.")

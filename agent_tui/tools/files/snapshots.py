@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING
 from agent_tui.errors import AgentError
 from agent_tui.records import dataclass
 from agent_tui.tools.files.beneath import at, info_of
-from agent_tui.tools.files.history import KeptHistory
 from agent_tui.tools.files.kept import FileChange, KeptFiles, ProjectTooLargeError
+from agent_tui.tools.files.repository_copy import RepositoryCopy
 from agent_tui.tools.files.text import replace
 from agent_tui.tools.git.repository import find_repository
 from agent_tui.tools.sandbox.places import git_folders
@@ -280,7 +280,7 @@ _REPOSITORIES = 20
 
 class ProjectKeeping:
     """Satisfies ``Keeping`` of the tools: files that a command changed are recorded as if a tool had changed them, and
-    what it destroyed of the repository's history is put back at once.
+    of the repository there is a copy before the first command runs.
 
     ``folder`` is a private one, out of reach of commands. What cannot be kept is said once, and left out from then on.
     """
@@ -288,11 +288,11 @@ class ProjectKeeping:
     def __init__(self, root: Path, folder: Path, snapshots: Snapshotter) -> None:
         self._root, self._folder, self._snapshots = root.resolve(), folder, snapshots
         self._files: KeptFiles | None = None
-        self._histories: dict[Path, KeptHistory | None] = {}
+        self._copies: dict[Path, RepositoryCopy] = {}
         self._lock = asyncio.Lock()
         self._running = 0
         self._message = ""
-        self._left_out = self._begun = False
+        self._left_out = False
         self._notes: list[str] = []
         self._told: set[str] = set()
 
@@ -306,7 +306,7 @@ class ProjectKeeping:
             self._running += 1
 
     async def after(self) -> list[str]:
-        """Records what has changed and puts back what may not be lost; what there is to say of it."""
+        """Records what has changed; what there is to say of it."""
         async with self._lock:
             self._running -= 1
             await self._record()
@@ -314,10 +314,12 @@ class ProjectKeeping:
             return notes
 
     async def _record(self) -> None:
-        """Puts back what was destroyed, and records what has changed."""
+        """Records what has changed, and says which repository is gone."""
 
         def changes() -> list[Changed]:
-            self._mend()
+            for git, copy in self._copies.items():
+                if (line := copy.way_back()) and copy.is_gone():
+                    self._say(f"{git} is gone or damaged; as it was when the session began: {line}")
             return changed_since(self._changes())
 
         changed = await asyncio.to_thread(changes)
@@ -344,31 +346,13 @@ class ProjectKeeping:
     def _look(self) -> None:
         self._changes()
         for git in self._repositories():
-            if git not in self._histories:
+            if git not in self._copies:
                 name = hashlib.blake2b(os.fsencode(git), digest_size=8).hexdigest()
-                self._histories[git] = KeptHistory(git, self._folder / name, self._root)
-            known = self._histories[git]
-            if known is None:
-                continue
+                self._copies[git] = RepositoryCopy(git, self._folder / name)
             try:
-                known.look()
-            except ProjectTooLargeError as error:
-                self._say(f"not all of the repository's history is saved: {error}")
-            except OSError as error:
-                self._histories[git] = None
-                self._say(f"the repository's history is not saved: {error.strerror or error}")
-
-    def _mend(self) -> None:
-        for git, known in self._histories.items():
-            if known is None:
-                continue
-            where = "" if len(self._histories) == 1 else f" ({git.name})"
-            try:
-                if done := known.mend():
-                    self._notes.append(f"[the repository's history was restored{where}: {done}]")
-            except (OSError, ProjectTooLargeError) as error:
-                log.warning("The history of %s cannot be put back: %s", git, error)
-                self._notes.append(f"[the repository's history could not be restored{where}: {error}]")
+                self._copies[git].take()
+            except (ProjectTooLargeError, OSError) as error:
+                self._say(f"there is no whole copy of {git}: {error}")
 
     def _repositories(self) -> list[Path]:
         """The folder of git that the project is in, and those of its submodules."""

@@ -21,10 +21,10 @@ from agent_tui.hardening import bound_memory, hide_memory
 from agent_tui.paths import user_paths
 from agent_tui.pipes.pipe import BadLineError, Refused, log_to_stderr, own_the_pipe, read_until_the_end
 from agent_tui.providers.secrets import mask, redact
-from agent_tui.tools.children.process import descendants
 from agent_tui.tools.mcp import protocol
 from agent_tui.tools.mcp.names import no_server
 from agent_tui.tools.mcp.tokens import Tokens
+from agent_tui.tools.sandbox.processes import descendants
 
 if TYPE_CHECKING:
     from agent_tui.tools.mcp.connection import Connection

@@ -26,6 +26,7 @@ from agent_tui.tools.sandbox.policy import (
     look_words,
     network_words,
 )
+from agent_tui.tools.sandbox.spec import Confinement
 from agent_tui.tools.sandbox.start import as_file, confined
 
 
@@ -83,7 +84,7 @@ class Landlock:
         return words
 
 
-def spec(domain: Domain, policy: SandboxPolicy, ports: bool = False) -> dict[str, object]:
+def spec(domain: Domain, policy: SandboxPolicy, ports: bool = False) -> Confinement:
     """Returns the restrictions that the starter lays on."""
     network = domain == "work" and policy.network == "allow"
     own = ports and not network and policy.loopback != "deny"
@@ -166,7 +167,7 @@ class Namespaces:
         joins = policy.joins(domain)
         mounts = plan(domain, policy)
         written = [target for kind, _, target in mounts if kind == "write"]
-        confine: dict[str, object] = {
+        confine: Confinement = {
             "mounts": mounts,
             "cwd": str(cwd),
             "join": joins,
@@ -222,7 +223,7 @@ class Bubblewrap(Namespaces):
         if not _closed(domain, policy) and self._landlock >= _SCOPED:
             inner = confined({"scope": 3, "capabilities": False}, inner)
         command = [self.program, "--args", str(fds[-1]), "--", *inner]
-        join = {"join": joins, "only_join": True} if joins else None
+        join: Confinement | None = {"join": joins, "only_join": True} if joins else None
         return _launch(command, domain, policy, env, tuple(fds), join)
 
 
@@ -232,7 +233,7 @@ def _launch(
     policy: SandboxPolicy,
     env: Mapping[str, str],
     fds: tuple[int, ...],
-    confine: Mapping[str, object] | None,
+    confine: Confinement | None,
 ) -> Launch:
     watch = watches(policy, _mountable) if domain == "work" else ()
     return Launch(command, {**env, "TMPDIR": str(policy.temporary)}, domain, fds, confine, watch, carrier=True)

@@ -18,6 +18,12 @@ SPECIAL = 1 << 6 | 1 << 11
 
 _RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1}
 _NEWEST = (1 << 16) - 1
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agent_tui.tools.sandbox.spec import Confinement
+
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_CAPBSET_DROP = 1, 4, 22, 24
 _SECCOMP, _WITH_LISTENER = (277 if os.uname().machine == "aarch64" else 317), 8
@@ -172,7 +178,7 @@ def _loopback() -> None:
     os.close(fd)
 
 
-def _apart(mounts: list[tuple[str, str, str]], cwd: str, network: bool) -> None:
+def _apart(mounts: "Sequence[tuple[str, str, str]]", cwd: str, network: bool) -> None:
     """Goes on in a process that sees ``mounts`` and none but its own children, without any capability.
 
     Two processes stay behind: this one, which is there for its parent and ends as the command does, and the first one
@@ -280,7 +286,7 @@ def _noticed(to: int, program: bytes) -> None:
     os.close(to)
 
 
-def lay_on(spec: dict) -> None:  # type: ignore[type-arg]
+def lay_on(spec: "Confinement") -> None:
     """Lays on what ``spec`` says: ``join`` (descriptors of a network that is shared) or ``own_network``; ``mounts``
     with ``cwd`` for all other namespaces, in which another process goes on; ``rules`` (path, rights), ``network``
     and ``scope`` (1: abstract unix sockets, 2: signals) of Landlock; ``seccomp``; ``noticed`` (a socket and a
@@ -302,19 +308,18 @@ def lay_on(spec: dict) -> None:  # type: ignore[type-arg]
     _checked(_prctl(_PR_SET_NO_NEW_PRIVS, 1), "no_new_privs")
     if spec.get("rules") is not None or spec.get("scope"):
         _landlock(spec.get("rules"), spec.get("network", True), spec.get("scope", 3))
-    if spec.get("seccomp"):
-        _seccomp(spec["seccomp"])
-    if spec.get("noticed"):
-        _noticed(*spec["noticed"])
+    if program := spec.get("seccomp"):
+        _seccomp(program)
+    if noticed := spec.get("noticed"):
+        _noticed(*noticed)
 
 
-def unpacked(text: str) -> dict:  # type: ignore[type-arg]
+def unpacked(text: str):  # type: ignore[no-untyped-def]  # the record that the starter's caller packed
     """The specification as ``start`` packed it, or the file with it that ``@`` and a descriptor name."""
     if text.startswith("@"):
         with open(int(text[1:]), encoding="ascii") as file:  # noqa: PTH123
             text = file.read()
-    spec: dict = marshal.loads(zlib.decompress(bytes.fromhex(text)))  # type: ignore[type-arg]
-    return spec
+    return marshal.loads(zlib.decompress(bytes.fromhex(text)))
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ from typing import Literal, Protocol
 from agent_tui.paths import private_dir
 from agent_tui.records import dataclass
 from agent_tui.tools.sandbox.network import SessionNetwork
+from agent_tui.tools.sandbox.spec import Confinement
 
 Domain = Literal["look", "work", "free"]
 """``look`` reads project and system; ``work`` also writes in the project; ``free`` is the user's own reach."""
@@ -174,7 +175,7 @@ class Launch:
     env: dict[str, str]
     domain: Domain
     pass_fds: tuple[int, ...] = ()
-    confine: Mapping[str, object] | None = None
+    confine: Confinement | None = None
     watch: tuple[Watch, ...] = field(default=())
     carrier: bool = False
     masks: tuple[Path, ...] = ()

@@ -9,10 +9,11 @@ import os
 import sys
 import tempfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from agent_tui.pipes.programs import find_program
+from agent_tui.tools.sandbox.spec import Confinement, Sharing, Supervision
 
 FOLDER = Path(__file__).resolve().parent
 
@@ -21,7 +22,7 @@ MAX_ARGUMENT = 100_000
 """Bytes up to which something is one argument of a process: the kernel takes 128 KiB."""
 
 
-def starter(module: str, spec: Mapping[str, object], command: Sequence[str]) -> list[str]:
+def starter(module: str, spec: Confinement | Supervision | Sharing, command: Sequence[str]) -> list[str]:
     """The command line that runs ``main`` of ``module``, a file beside this one, with ``spec`` and then ``command``.
 
     Appended to the path, the folder cannot supply what the standard library has.
@@ -29,7 +30,9 @@ def starter(module: str, spec: Mapping[str, object], command: Sequence[str]) -> 
     return _started(module, packed(spec), command)
 
 
-def large_starter(module: str, spec: Mapping[str, object], command: Sequence[str]) -> tuple[list[str], int | None]:
+def large_starter(
+    module: str, spec: Confinement | Supervision | Sharing, command: Sequence[str]
+) -> tuple[list[str], int | None]:
     """The same for a specification of any size, and a descriptor that the process has to be given for it, which the
     caller closes."""
     text = packed(spec)
@@ -44,7 +47,7 @@ def _started(module: str, packed: str, command: Sequence[str]) -> list[str]:
     return [sys.executable, "-I", "-S", "-c", code, str(FOLDER), packed, *command]
 
 
-def packed(spec: Mapping[str, object]) -> str:
+def packed(spec: Confinement | Supervision | Sharing) -> str:
     """A specification as ``confine.unpacked`` reads it."""
     return zlib.compress(marshal.dumps(dict(spec)), 1).hex()
 
@@ -64,7 +67,7 @@ def shell_program() -> str:
     return find_program("bash") or "/bin/sh"
 
 
-def confined(spec: Mapping[str, object], command: Sequence[str]) -> list[str]:
+def confined(spec: Confinement, command: Sequence[str]) -> list[str]:
     """``command`` under the restrictions of ``spec``."""
     return starter("confine", spec, command)
 

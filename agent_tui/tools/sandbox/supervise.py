@@ -18,6 +18,11 @@ import sys
 import time
 
 import confine  # type: ignore[import-not-found]
+from processes import descendants  # type: ignore[import-not-found]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from agent_tui.tools.sandbox.spec import Supervision
 
 _PATIENCE = 5.0
 """Seconds that killed processes get to disappear."""
@@ -32,7 +37,7 @@ def main() -> None:
     Supervisor(spec, argv).run()
 
 
-def _stay_behind(spec: dict) -> None:  # type: ignore[type-arg]
+def _stay_behind(spec: "Supervision") -> None:
     """Goes on in a child, which is the supervisor. A command may kill that by its id: the orphans of both come to this
     process then, which ends them, and ends as the supervisor did. Where orphans do not come, there is one process."""
     if not confine.subreaper():
@@ -102,7 +107,7 @@ def _send(pid: int, number: int) -> None:
 
 
 class Supervisor:
-    def __init__(self, spec: dict, argv: list[str]) -> None:  # type: ignore[type-arg]
+    def __init__(self, spec: "Supervision", argv: list[str]) -> None:
         self._spec, self._argv = spec, argv
         self._status, self._control = spec.get("status"), spec.get("control")
         self._parent = os.getppid()
@@ -115,7 +120,7 @@ class Supervisor:
         self._log = None  # a keep.Log, once the output was taken over
 
     def run(self) -> None:
-        for fd in (self._status, self._control, self._spec.get("keep", {}).get("output")):
+        for fd in (self._status, self._control, self._spec["keep"]["output"] if "keep" in self._spec else None):
             if fd is not None:
                 os.set_inheritable(fd, False)
         confine.unreadable()
@@ -226,7 +231,7 @@ class Supervisor:
             os.close(self._control)
         keep, self._control = self._spec["keep"], None
         self._log = Log(keep["output"], keep["log"], keep["limit"])
-        return int(keep["output"])
+        return keep["output"]
 
     def _reap(self) -> None:
         """Takes the ends of children, the command's own and the orphans'."""
@@ -298,41 +303,3 @@ class Supervisor:
                 os.write(self._status, line.encode() + b"\n")
             except OSError:
                 self._status = None  # nobody listens any more
-
-
-def descendants(root: int) -> list[int]:
-    """All processes below ``root``, as far as their parents are known. Parents come before their children: a shell that
-    gets a signal after the command it waits for would begin the next one."""
-    children: dict[int, list[int]] = {}
-    for pid, parent in _parents():
-        children.setdefault(parent, []).append(pid)
-    found = [root]
-    for pid in found:
-        found.extend(children.pop(pid, ()))
-    return found[1:]
-
-
-def _parents() -> list[tuple[int, int]]:
-    rows: list[tuple[int, int]] = []
-    try:
-        names = os.listdir("/proc")  # noqa: PTH208
-    except OSError:
-        return _parents_by_ps()
-    for name in names:
-        if name.isdigit():
-            try:
-                with open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123
-                    # The command's name is in parentheses and may hold anything; what follows the last one is fixed.
-                    fields = file.read().rpartition(b")")[2].split()
-                rows.append((int(name), int(fields[1])))
-            except (OSError, ValueError, IndexError):
-                continue
-    return rows
-
-
-def _parents_by_ps() -> list[tuple[int, int]]:
-    """Returns the pid and parent pid of every process, as ``ps`` lists them; used where there is no /proc. That ``ps``
-    itself is in the list does no harm: it has ended."""
-    with os.popen("/bin/ps -axo pid=,ppid=") as listing:
-        rows = [line.split() for line in listing]
-    return [(int(row[0]), int(row[1])) for row in rows if len(row) == 2]

@@ -405,7 +405,7 @@ def _shown(record: CompactionRecord) -> bool:
 
 
 def _record(record: CompactionRecord, summaries: Mapping[str, Message], told: str = "") -> Entry:
-    from agent_tui.context.compaction.summary import facts_text, sizes_text
+    from agent_tui.context.compaction.summary import sizes_text
     from agent_tui.context.cuts import edited_words, let_go_words
 
     size = f"{sizes_text(record, full=True)} tokens" if record.after_tokens is not None else ""
@@ -431,6 +431,6 @@ def _record(record: CompactionRecord, summaries: Mapping[str, Message], told: st
         message = summaries.get(record.summary_id or "")
         body = "" if message is None else summary_text(message)
     undone = "" if record.active else "undone"
-    detail = told or " · ".join(filter(None, [what, undone, size, facts_text(record.facts)]))
+    detail = told or " · ".join(filter(None, [what, undone, size]))
     block = FoldBlock("record", title, body, markdown=True, is_open=False, detail=detail, record=record.id)
     return Entry(None, [block])

@@ -40,6 +40,7 @@ def test_the_figure_of_a_turn_is_told_where_the_run_is_verbose(cli: Cli) -> None
     assert "$" not in cli.run("-p", "hi", "-m", "demo", "--verbose").err
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize(
     ("own", "asked", "spent"), [("0.03", "0.001", False), ("0.001", "9.0", False), (None, "9.0", True)]
 )

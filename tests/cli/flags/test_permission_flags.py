@@ -30,6 +30,7 @@ def test_rules_of_the_command_line_allow_and_deny(cli: Cli) -> None:
     assert (cli.project / "made").exists()
 
 
+@pytest.mark.forms(2)
 @pytest.mark.parametrize(
     ("mode", "call", "words"),
     [

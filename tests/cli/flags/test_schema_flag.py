@@ -137,6 +137,7 @@ DIGITS = "".join(map(str, range(1_000, 3_000)))
 """More than Python reads as a number, and no piece again and again."""
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("answer", one_of(["NaN", "[Infinity]", DIGITS, "[" * 1_900 + "]" * 1_900], 2))
 def test_what_is_no_json_elsewhere_is_none_here(cli: Cli, answer: str) -> None:
     (cli.project / "any.json").write_text("{}", "utf-8")

@@ -44,6 +44,7 @@ def test_each_line_is_a_turn(cli: Cli) -> None:
     assert [part["type"] for part in users[2]["parts"]] == ["attachment", "text"]
 
 
+@pytest.mark.forms(2)
 @pytest.mark.parametrize(
     ("line", "words"),
     one_of(

@@ -206,6 +206,7 @@ async def test_a_turn_stops_before_the_call_that_would_break_its_budget_and_anot
         assert len(agent.conversation.steps) > calls, "another turn has its own budget"
 
 
+@pytest.mark.slow
 async def test_a_session_goes_on_when_its_budget_is_raised_and_keeps_that(tmp_path: Path) -> None:
     async with opened(tmp_path, session_usd=0.001) as (agent, seen):
         assert (await say(agent, seen, "hello")).stop_reason == "budget"
@@ -300,6 +301,7 @@ async def test_a_summary_is_not_paid_for_beyond_the_budget(tmp_path: Path) -> No
         assert seen.of(CompactionEnded)[-1].outcome == "done"
 
 
+@pytest.mark.slow
 async def test_a_day_is_of_all_sessions_and_another_agent_raises_it(tmp_path: Path) -> None:
     async with opened(tmp_path, day_usd=0.02) as (agent, seen), opened(tmp_path, day_usd=0.03) as (other, others):
         assert (await say(agent, seen, "hello")).stop_reason == "end"
@@ -312,6 +314,7 @@ async def test_a_day_is_of_all_sessions_and_another_agent_raises_it(tmp_path: Pa
         assert line.spent.known == pytest.approx(both.known)
 
 
+@pytest.mark.slow
 async def test_a_run_s_budget_is_of_what_was_called_since_it_began(tmp_path: Path) -> None:
     async with opened(tmp_path) as (agent, seen):
         await say(agent, seen, "hello")

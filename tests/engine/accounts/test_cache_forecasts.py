@@ -34,9 +34,13 @@ class ForeseenRun(CachedRun):
     def __init__(self, name: str, plan: dict[int, str], worker: ModelClient, folder: Path) -> None:
         super().__init__(name, 60_000, plan, worker, folder)
         self.said: dict[int, CacheForecast | None] = {}
+        self.done: dict[int, tuple[str, ...]] = {}
+        """What had been done when each turn was asked about: a message may bring a compaction that none foresees."""
 
     def about_to_send(self, agent: Agent) -> None:
-        self.said[self.turn] = agent.context.usage().forecast
+        usage = agent.context.usage()
+        self.said[self.turn] = usage.forecast
+        self.done[self.turn] = (*self._done, *(["compacted"] if usage.would_compact else []))
 
     async def go(self, turns: int) -> Outcome:
         with mock.patch.object(foresight, "time", self.clock):
@@ -47,7 +51,8 @@ class ForeseenRun(CachedRun):
         first: dict[int, Seen] = {}
         for seen in self.outcome.seen:
             first.setdefault(seen.turn, seen)
-        lines = ((turn, seen, self._problem(self.said[turn], seen)) for turn, seen in first.items() if turn > 1)
+        foreseen = {turn: s for turn, s in first.items() if turn > 1 and {*s.done} <= {*self.done[turn]}}
+        lines = ((turn, seen, self._problem(self.said[turn], seen)) for turn, seen in foreseen.items())
         return [f"turn {turn} after {s.done}: {p}; {self.said[turn]}; {s.truth}" for turn, s, p in lines if p]
 
     def _problem(self, said: CacheForecast | None, seen: Seen) -> str:
@@ -88,6 +93,13 @@ async def test_what_is_foreseen_comes(worker: ModelClient, tmp_path: Path, name:
     assert len(cold) >= len({*kinds} - {"dropped", "waited"}) // 2
 
 
+async def test_what_is_foreseen_after_a_compaction_comes(worker: ModelClient, tmp_path: Path) -> None:
+    run = ForeseenRun("anthropic", {9: "compacted"}, worker, tmp_path)
+    await run.go(9)
+    said = run.said[9]
+    assert run.wrong() == [] and said is not None and said.cold is not None and "compacted" in said.cold.what
+
+
 class SummedUp(ForeseenRun):
     """Has the conversation summed up four minutes after the last turn, takes that back, and waits four minutes more."""
 
@@ -123,6 +135,7 @@ class Clock:
         return time.time() + self.moved
 
 
+@pytest.mark.slow
 async def test_that_it_has_expired_is_told_once_by_a_look_that_happens_anyway(tmp_path: Path) -> None:
     clock, kept = Clock(), Caching(minimum=0, life=300.0)
     with (

@@ -123,6 +123,7 @@ async def test_whoever_follows_pays_once_for_each_change(tmp_path: Path, calcula
     assert newest.usage.total == agent.context.usage().total
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize(("output", "most"), [("text", 2), ("json", 3), ("stream-json", 3)])
 async def test_a_run_calculates_what_it_acts_on(
     tmp_path: Path, calculations: Calculations, output: Any, most: int

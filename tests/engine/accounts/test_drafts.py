@@ -227,6 +227,7 @@ async def test_another_session_keeps_the_prompt_and_its_size(tmp_path: Path) -> 
         assert after.tokens == pytest.approx(before.tokens, abs=250)
 
 
+@pytest.mark.slow
 async def test_ten_megabytes_are_counted_in_pieces(tmp_path: Path) -> None:
     sizes: list[int] = []
 
@@ -255,6 +256,7 @@ def test_common_start_is_the_longest(one: str, other: str) -> None:
     assert length in (len(one), len(other)) or one[length] != other[length]
 
 
+@pytest.mark.slow
 @given(st.text(alphabet="ab é漢\n", max_size=60), st.text(alphabet="ab é漢\n", max_size=60))
 def test_what_is_typed_is_never_less_than_nothing_nor_more_than_both(before: str, after: str) -> None:
     typed = PromptText()
@@ -287,6 +289,7 @@ def test_the_warning_says_what_enter_leads_to() -> None:
     assert draft_warning(replace(usage, window=None, limit=None), Draft(10**9)) == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "warning", "happens"),
     [

@@ -82,6 +82,7 @@ class Remembering(DemoProvider):
         yield Finished("tool_calls" if calls else "stop")
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("seed", one_of(range(examples(14, 200)), every=7))
 async def test_what_is_foreseen_is_what_is_sent(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from agent_tui.context.accounting.inputs import CompactionSettings
 from agent_tui.context.accounting.next_input import fits_to_send
 from agent_tui.context.accounting.usage import Calculator, calculate_context_usage
-from agent_tui.context.compaction.plan import CompactionReason
+from agent_tui.context.compaction.situation import CompactionReason
 from agent_tui.context.view import build_view
 from agent_tui.engine.compaction.auto import MAX_FAILURES, AutoCompaction, CompactNow, Proceed, Stop
 from agent_tui.models.context import ContextUsage

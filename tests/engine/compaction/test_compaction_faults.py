@@ -74,6 +74,7 @@ async def test_a_bad_summary_is_done_without_and_a_failed_call_changes_nothing(t
         assert codes(seen).count("not_compacted") == 1
 
 
+@pytest.mark.slow
 async def test_a_summary_call_is_tried_again_like_a_step(tmp_path: Path) -> None:
     script = summary_script('error = { kind = "rate_limit", retry_after = 0.0 }').replace("repeat = 0", "repeat = 2")
     async with opened(tmp_path, script) as (agent, seen):
@@ -83,6 +84,7 @@ async def test_a_summary_call_is_tried_again_like_a_step(tmp_path: Path) -> None
         assert outcomes(seen) == ["done"]
 
 
+@pytest.mark.slow
 async def test_esc_ends_the_wait_of_a_summary_call(tmp_path: Path) -> None:
     async with opened(tmp_path, summary_script('error = { kind = "overloaded", retry_after = 200.0 }')) as (
         agent,
@@ -95,6 +97,7 @@ async def test_esc_ends_the_wait_of_a_summary_call(tmp_path: Path) -> None:
         assert agent.conversation.own_records == [] and not agent.turns.busy
 
 
+@pytest.mark.slow
 async def test_a_summary_call_that_is_too_long_itself_is_made_in_parts(tmp_path: Path) -> None:
     script = summary_script('error = { kind = "context_overflow" }').replace("repeat = 0", "repeat = 2")
     async with opened(tmp_path, script) as (agent, seen):
@@ -106,6 +109,7 @@ async def test_a_summary_call_that_is_too_long_itself_is_made_in_parts(tmp_path:
         assert len(calls) >= 4 and {s.status for s in calls[2:]} == {"complete"}
 
 
+@pytest.mark.slow
 async def test_an_overflow_without_numbers_is_first_asked_for_a_shorter_answer(tmp_path: Path) -> None:
     async with opened(tmp_path, OVERFLOWS % 1) as (agent, seen):
         await fill(agent, seen, 0.7)
@@ -141,6 +145,7 @@ async def test_esc_cancels_a_compaction_the_user_asked_for(tmp_path: Path) -> No
         assert (await turn(agent, seen, "and on")).stop_reason == "end"
 
 
+@pytest.mark.slow
 async def test_closing_during_a_compaction_ends_the_turn_too(tmp_path: Path) -> None:
     async with opened(tmp_path, HANGS) as (agent, seen):
         await fill(agent, seen)
@@ -162,6 +167,7 @@ async def test_closing_during_a_compaction_ends_the_turn_too(tmp_path: Path) -> 
         assert outcomes(seen) == ["done"]
 
 
+@pytest.mark.slow
 async def test_a_second_window_sees_the_compaction_whole_and_changes_nothing_meanwhile(tmp_path: Path) -> None:
     async with opened(tmp_path) as (agent, seen):
         await fill(agent, seen, 0.7)
@@ -193,6 +199,7 @@ def starts(event: object) -> bool:
     return isinstance(event, CompactionStarted)
 
 
+@pytest.mark.slow
 async def test_an_undo_is_told_below_the_transcript_it_brings_back(tmp_path: Path) -> None:
     async with opened(tmp_path) as (agent, seen):
         await fill(agent, seen, 0.8)
@@ -221,6 +228,7 @@ async def test_an_unknown_window_never_compacts_by_itself(tmp_path: Path) -> Non
         assert outcomes(seen) == ["done"]
 
 
+@pytest.mark.slow
 async def test_results_that_are_together_larger_than_the_limit_are_sent_clipped_and_kept_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -281,6 +289,7 @@ async def test_before_a_switch_to_a_smaller_model_the_old_one_compacts(tmp_path:
         assert len(outcomes(seen)) == 1
 
 
+@pytest.mark.slow
 async def test_a_switch_does_not_compact_where_nothing_may(tmp_path: Path) -> None:
     async with opened(tmp_path, "", auto=False, models="large") as (agent, seen):
         for number in range(7):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_tui.context.compaction.notices import failed_text
-from agent_tui.context.compaction.plan import CompactionReason
+from agent_tui.context.compaction.situation import CompactionReason
 from agent_tui.engine.compaction.auto import AutoCompaction, CompactNow, Proceed, Stop, switch_check
 from agent_tui.engine.compaction.compactor import CompactionResult, Outcome
 from agent_tui.models.context import Accuracy, Calculation, ContextUsage, SessionTotals

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 from agent_tui.context.accounting.inputs import ContextInputs
 from agent_tui.context.accounting.usage import calculate_context_usage
-from agent_tui.context.compaction.plan import CompactionReason, facts_of, undo_target
+from agent_tui.context.compaction.plan import undo_target
 from agent_tui.context.compaction.planning import plan_compaction, plan_fold
-from agent_tui.context.compaction.situation import Situation
+from agent_tui.context.compaction.situation import CompactionReason, Situation
+from agent_tui.context.compaction.summary_plan import facts_of
 from agent_tui.context.tokens import message_text_for_count
 from agent_tui.context.view import active_prune_ids
 from agent_tui.engine.compaction.compactor import Compactor
@@ -26,6 +27,7 @@ from agent_tui.engine.conversation import Conversation
 from agent_tui.errors import AgentError
 from agent_tui.models.codec import dumps
 from agent_tui.models.context import ContextUsage
+from agent_tui.models.costs import SentKeys
 from agent_tui.models.messages import (
     Message,
     Origin,
@@ -34,7 +36,6 @@ from agent_tui.models.messages import (
     TextPart,
     ToolCallPart,
     ToolResultPart,
-    fingerprint,
     new_id,
 )
 from agent_tui.models.requests import SentMessage
@@ -92,7 +93,7 @@ class Sequence:
         plain = 500 + sum(raw(message_text_for_count(s.message)) + 4 for s in view)
         step = Step(new_id("step"), "turn", "test", TARGET.provider, TARGET.api, TARGET.model, status="complete")
         step.created, step.window = time.time(), self.info.limits.window
-        step.sent_count, step.sent_fingerprint = len(view), fingerprint(s.message.id for s in view)
+        step.sent_count, step.sent_keys = len(view), SentKeys(keys=[s.key for s in view])
         step.fixed, step.fixed_fingerprint = tuple(FIXED), "f"
         step.prune_ids = active_prune_ids(conversation.records)
         message = Message(new_id("msg"), "assistant", parts, step_id=step.id)

@@ -8,15 +8,13 @@ import pytest
 
 from agent_tui.context.compaction.plan import message_tokens, undo_target
 from agent_tui.context.tokens import message_text_for_count
-from agent_tui.engine.calls import fitting_output
 from agent_tui.engine.compaction.compactor import Compactor
-from agent_tui.engine.compaction.summary_call import LEAST_SUMMARY_OUTPUT, MAX_HALVINGS
+from agent_tui.engine.compaction.summary_call import MAX_HALVINGS
 from agent_tui.engine.model_call import ModelCall, PlannedCall
 from agent_tui.errors import WorkerError
 from agent_tui.models.events import CompactionStarted, Event
-from agent_tui.models.failure import Failure, Overflow
 from agent_tui.models.messages import RECALL_TOOL, ReasoningPart, SummaryPart, TextPart, ToolCallPart
-from agent_tui.models.requests import Failed, ModelRequest, Started, StreamItem
+from agent_tui.models.requests import ModelRequest, Started, StreamItem
 from agent_tui.models.steps import FixedPart, Step
 from tests.support.compaction_world import (
     TARGET,
@@ -34,7 +32,6 @@ from tests.support.compaction_world import (
     sent_text,
     words,
 )
-from tests.support.every import every
 
 
 def chat_world(turns: int = 80, model: FakeModel | None = None) -> World:
@@ -77,6 +74,7 @@ async def test_a_summary_replaces_the_old_part() -> None:
     assert "- src/app.py (read" in part.text
 
 
+@pytest.mark.slow
 async def test_the_summary_call() -> None:
     world = chat_world()
     result = await world.compact(focus="the tests")
@@ -115,6 +113,7 @@ async def test_clearing_needs_no_model_call() -> None:
     assert_valid(world.view())
 
 
+@pytest.mark.slow
 async def test_the_previous_summary_is_fed_in_and_user_words_stay_verbatim() -> None:
     world = chat_world(model=FakeModel([answer(sections("FIRST SUMMARY FACT")), answer(sections("second"))]))
     await world.compact()
@@ -135,6 +134,7 @@ async def test_the_previous_summary_is_fed_in_and_user_words_stay_verbatim() -> 
     assert_valid(world.view())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "words_"),
     [
@@ -158,6 +158,7 @@ async def test_a_summary_call_that_fails_changes_nothing(script: object, words_:
     assert after.session.steps == usage.session.steps + len(result.steps)
 
 
+@pytest.mark.slow
 async def test_a_summary_that_is_longer_than_expected_is_taken_when_what_it_leaves_can_be_sent() -> None:
     world = chat_world(110, FakeModel([answer(long_sections(1_250))]))
     result = await world.compact()
@@ -206,6 +207,7 @@ class Stalled:
             self.closed = True
 
 
+@pytest.mark.slow
 async def test_cancelling_leaves_nothing_behind() -> None:
     world, stalled = chat_world(), Stalled()
     compactor = Compactor(calls_of(stalled, world.info), CharCounter())
@@ -225,6 +227,7 @@ async def test_cancelling_leaves_nothing_behind() -> None:
     assert not compactor.cancel()
 
 
+@pytest.mark.slow
 async def test_cancelling_the_caller_closes_the_call_and_is_raised() -> None:
     world, stalled = chat_world(), Stalled()
     begun: list[Step] = []
@@ -261,6 +264,7 @@ async def test_not_worth_it_and_nothing_make_no_call_and_say_so_in_other_words_t
     assert len(texts) == 3
 
 
+@pytest.mark.slow
 async def test_events_tell_when_something_is_done() -> None:
     events: list[Event] = []
     world = chat_world()
@@ -270,6 +274,7 @@ async def test_events_tell_when_something_is_done() -> None:
     assert result.event().records == result.records
 
 
+@pytest.mark.slow
 async def test_another_model_may_write_the_summary() -> None:
     world = chat_world()
     small = model_info(8_192, 2_048)
@@ -398,35 +403,3 @@ async def test_measured_conversations_compact_and_come_back_to_the_exact_numbers
         assert world.view() == view
         assert (now.total, now.calculation, now.anchor_step) == (before.total, before.calculation, before.anchor_step)
         assert now.rows == before.rows
-
-
-@every(
-    ("overflow", "wanted"),
-    [
-        (Overflow(input=1_626, output=6_654, window=8_192), 6_550),
-        (Overflow(total=8_280, window=8_192), 6_485),
-        (Overflow(max_output=4_096), 4_096),
-        # The input itself is too long, or leaves too little.
-        (Overflow(input=9_000, output=6_654, window=8_192), None),
-        (Overflow(input=7_800, output=6_654, window=8_192), None),
-        (Overflow(window=8_192), None),
-    ],
-)
-def test_a_refused_summary_call_is_shortened_where_the_refusal_says_that_its_input_fits(
-    overflow: Overflow, wanted: int | None
-) -> None:
-    assert fitting_output(overflow, 6_654, 1_500, window=8_192, least=LEAST_SUMMARY_OUTPUT) == wanted
-
-
-async def test_a_summary_call_whose_answer_alone_does_not_fit_keeps_its_input() -> None:
-    sizes = Overflow(input=4_000, output=4_096, window=6_000)
-
-    def refused(request: ModelRequest) -> list[StreamItem]:
-        return [Started(TARGET), Failed(Failure("context_overflow", "Too long.", overflow=sizes))]
-
-    world = chat_world(model=FakeModel([refused, answer(sections())]))
-    result = await world.compact()
-    assert result.outcome == "done"
-    first, second = world.model.requests[:2]
-    assert first.messages[0].message.text == second.messages[0].message.text
-    assert (second.max_output or 0) < (first.max_output or 0)

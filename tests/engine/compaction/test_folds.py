@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_tui.context.compaction.plan import assembled_text
+from agent_tui.context.compaction.summary_plan import assembled_text
 from agent_tui.context.view import summaries_in_force
 from agent_tui.errors import AgentError
 from agent_tui.models.messages import SummaryPart, TextPart, ToolCallPart

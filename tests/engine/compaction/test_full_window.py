@@ -137,6 +137,7 @@ async def test_a_message_that_is_too_large_itself_is_stopped_with_words_and_the_
         assert (await turn(agent, "and on", seen)).stop_reason == "end"
 
 
+@pytest.mark.slow
 async def test_without_automatic_compaction_a_full_window_stops_and_compact_makes_room(tmp_path: Path) -> None:
     async with opened(tmp_path, WORKS % 8_000, auto=False) as (agent, seen):
         await agent.context.ready()

@@ -65,6 +65,7 @@ def test_no_sequence_ends_a_session(tries: int) -> None:
     no_sequence_ends_a_session()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", one_of([4_096, 32_768]))
 @pytest.mark.parametrize("script", one_of(sorted(SCRIPTS), 3))
 async def test_full_windows_go_on_whatever_the_summary_call_does(window: int, script: str) -> None:

@@ -216,7 +216,7 @@ async def test_pinned_words_are_carried_in_order_and_whatever_is_left_out() -> N
     world.says("done")
     world.user("go on")
     plan = world.plan("manual")
-    assert "Keeps what you pinned word for word" in preview_of(plan, plan.usage_after((), None)).say
+    assert "Keeps what you pinned word for word" in preview_of(plan, world.usage()).say
     result = await world.compact("manual")
     assert result.done and result.summary is not None
     *_, carried = result.summary.parts

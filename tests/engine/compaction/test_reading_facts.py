@@ -81,25 +81,22 @@ def test_however_many_cuts_are_tried_each_message_is_read_once(reads: Reads) -> 
 
 def test_what_changed_is_read_again_and_what_is_still_written_is_not_kept(reads: Reads) -> None:
     reader, message = FactReader(), user_message("Never A.")
-    answer = Message("a", "assistant", [TextPart("We chose B.")], status="streaming")
-    assert [f.text for f in reader.read([message, answer])] == ["Never A.", "We chose B."]
+    answer = Message("a", "assistant", [TextPart("It is unclear who B is.")], status="streaming")
+    assert [f.text for f in reader.read([message, answer])] == ["Never A.", "It is unclear who B is."]
     message.parts = [TextPart("Never C.")]
-    answer.parts[0] = TextPart("We chose D.")
-    assert [f.text for f in reader.read([message, answer])] == ["Never C.", "We chose D."]
+    answer.parts[0] = TextPart("It is unclear who D is.")
+    assert [f.text for f in reader.read([message, answer])] == ["Never C.", "It is unclear who D is."]
     reader.read([message, answer])
     assert reads == {message.id: 2, "a": 3}
 
 
-async def test_preview_compaction_and_its_page_read_a_message_once_and_not_on_the_loop(
-    bench: Make, reads: Reads
-) -> None:
+async def test_preview_and_compaction_read_a_message_once_and_not_on_the_loop(bench: Make, reads: Reads) -> None:
     session = bench(ReadingModel(), auto=False)
     session.fill(30, 300)
     await session.prepare()
     assert "Replaces" in (await session.service.preview()).say
     result = await session.service.compact("manual", session.events.append)
     assert result.done
-    assert len(await session.service.ledger(result.records[-1].operation_id))
     assert reads and max(reads.values()) == 1
     assert threading.main_thread() not in reads.threads
 
@@ -130,6 +127,7 @@ def test_a_rule_is_found_however_long_the_line_is_that_it_stands_in(filler: str)
         assert any(part in rule for rule in rules for part in ("Never push", " never ", "不要"))
 
 
+@pytest.mark.slow
 @every("filler", ["casino ", "nothing ", "7.", "x" * 11])
 def test_what_is_searched_in_stretches_is_not_cut_into_rules(filler: str) -> None:
     for shift in range(len(filler)):
@@ -137,6 +135,6 @@ def test_what_is_searched_in_stretches_is_not_cut_into_rules(filler: str) -> Non
 
 
 def test_a_line_that_nobody_wrote_hides_nothing_around_it() -> None:
-    data = "We decided x " * LONG_LINE
-    found = read_facts([Message("a", "assistant", [TextPart(f"We chose B.\n{data}\nWe chose C.")])])
-    assert [fact.text for fact in found] == ["We chose B.", "We chose C."]
+    data = "It is unclear " * LONG_LINE
+    found = read_facts([Message("a", "assistant", [TextPart(f"B is unclear.\n{data}\nC is unclear.")])])
+    assert [fact.text for fact in found] == ["B is unclear.", "C is unclear."]

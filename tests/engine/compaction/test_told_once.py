@@ -30,6 +30,7 @@ LOOPS = '[[step]]\nmatch = "look"\ntool_calls = [{ name = "list", arguments = {}
 pytestmark = pytest.mark.usefixtures("unprepared")
 
 
+@pytest.mark.slow
 async def test_what_the_user_asked_for_is_done_without_a_summary_where_the_model_gives_none(tmp_path: Path) -> None:
     bad = {name: told for name, told in BAD_SUMMARIES.items() if "error" not in told[0]}
     steps = "".join(f'[[step]]\nkind = "compaction"\nrepeat = 2\n{step}\n' for step, _ in bad.values())
@@ -57,6 +58,7 @@ async def test_a_call_that_fails_makes_nothing_of_what_the_user_asked_for(tmp_pa
             assert outcomes(seen) == ["failed"] and not agent.conversation.own_records
 
 
+@pytest.mark.slow
 async def test_a_failure_after_a_refusal_as_too_long_is_told_once(tmp_path: Path) -> None:
     step, why = BAD_SUMMARIES["cut off"]
     async with opened(tmp_path, summary_script(step) + TOO_LONG) as (agent, seen):
@@ -66,6 +68,7 @@ async def test_a_failure_after_a_refusal_as_too_long_is_told_once(tmp_path: Path
         assert outcomes(seen) and times(seen, why) == 1, shown(seen)
 
 
+@pytest.mark.slow
 async def test_in_a_loop_of_steps_it_is_told_once_and_the_third_time_with_what_follows(tmp_path: Path) -> None:
     step, why = BAD_SUMMARIES["refused by the provider"]
     async with opened(tmp_path, summary_script(step) + LOOPS) as (agent, seen):
@@ -78,6 +81,7 @@ async def test_in_a_loop_of_steps_it_is_told_once_and_the_third_time_with_what_f
         assert codes(seen).count("not_compacted") == 1 and why in lines[0]
 
 
+@pytest.mark.slow
 async def test_a_failure_where_nothing_fits_is_told_with_what_was_done_instead(tmp_path: Path) -> None:
     step, why = BAD_SUMMARIES["empty"]
     async with opened(tmp_path, summary_script(step), auto=True) as (agent, seen):
@@ -94,6 +98,7 @@ async def undone(agent: Agent, seen: Recorder) -> list[str]:
     return shown(seen)
 
 
+@pytest.mark.slow
 async def test_an_undo_below_the_limit_pauses_nothing(tmp_path: Path) -> None:
     async with opened(tmp_path) as (agent, seen):
         await fill(agent, seen, 0.7)
@@ -106,6 +111,7 @@ async def test_an_undo_below_the_limit_pauses_nothing(tmp_path: Path) -> None:
         assert outcomes(seen)[-1] == "done", "it compacts by itself as before"
 
 
+@pytest.mark.slow
 async def test_an_undo_above_the_limit_pauses_and_says_so(tmp_path: Path) -> None:
     async with opened(tmp_path) as (agent, seen):
         await fill(agent, seen)
@@ -117,6 +123,7 @@ async def test_an_undo_above_the_limit_pauses_and_says_so(tmp_path: Path) -> Non
         assert agent.conversation.info.state.compaction_paused and "paused" in agent.context.usage().why
 
 
+@pytest.mark.slow
 async def test_without_automatic_compaction_an_undo_says_nothing_of_it(tmp_path: Path) -> None:
     async with opened(tmp_path, auto=False) as (agent, seen):
         await fill(agent, seen)

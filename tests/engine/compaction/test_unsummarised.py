@@ -72,6 +72,7 @@ async def test_esc_while_it_is_compacted_sends_nothing(bench: Make) -> None:
     await goes_on(world)
 
 
+@pytest.mark.slow
 async def test_the_turns_end_while_it_is_compacted_sends_nothing(bench: Make) -> None:
     world = await full(bench)
     world.model.gate = asyncio.Event()
@@ -83,6 +84,7 @@ async def test_the_turns_end_while_it_is_compacted_sends_nothing(bench: Make) ->
     await goes_on(world)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind", one_of(["auth", "not_found", "overloaded", "connection", "timeout", "invalid_request"], every=3)
 )
@@ -93,6 +95,7 @@ async def test_a_call_that_fails_sends_nothing(bench: Make, kind: str) -> None:
     await goes_on(world)
 
 
+@pytest.mark.slow
 async def test_a_summary_that_is_cut_off_in_the_middle_sends_nothing(bench: Make) -> None:
     world = await full(bench, cut_in_the_middle)
     told(await world.turn("Go on."), "Cut off")
@@ -100,6 +103,7 @@ async def test_a_summary_that_is_cut_off_in_the_middle_sends_nothing(bench: Make
     await goes_on(world)
 
 
+@pytest.mark.slow
 async def test_a_budget_without_room_for_it_sends_nothing(bench: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     poor = [True]
 
@@ -116,6 +120,7 @@ async def test_a_budget_without_room_for_it_sends_nothing(bench: Make, monkeypat
     await goes_on(world)
 
 
+@pytest.mark.slow
 async def test_a_store_that_fails_when_it_is_committed_sends_nothing(
     bench: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,6 +146,7 @@ async def test_a_refusal_for_its_length_whose_summary_fails_leaves_nothing_out(b
     assert all(event.outcome == "failed" for event in world.events if isinstance(event, CompactionEnded))
 
 
+@pytest.mark.slow
 async def test_what_fails_for_ever_ends_no_session(bench: Make) -> None:
     """The user is told that there will be no summaries, and the next message goes through without one."""
     world = await full(bench, fails("auth"))

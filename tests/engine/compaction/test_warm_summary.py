@@ -69,6 +69,7 @@ def holds_all_of(asked: Any, said: Any) -> None:
         assert _least(asked[name]) == _least(said[name]), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", one_of(["anthropic", "old claude", "openai chat", "responses", "gemini", "deepseek", "vllm"])
 )
@@ -99,6 +100,7 @@ def _least(value: Any) -> Any:
     return {k: v for k, v in value.items() if k != "maxOutputTokens"} if isinstance(value, dict) else value
 
 
+@pytest.mark.slow
 async def test_a_conversation_that_is_no_longer_cached_is_summarised_apart(worker: ModelClient, tmp_path: Path) -> None:
     async with talked(worker, tmp_path, "anthropic") as (agent, seen, run):
         server = run.server
@@ -196,6 +198,7 @@ async def test_the_next_turn_goes_on_from_the_summary(worker: ModelClient, tmp_p
         assert any(isinstance(p, SummaryPart) for s in agent.conversation.view() for p in s.message.parts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cold", one_of([False, True]))
 @pytest.mark.parametrize("name", ["anthropic", pytest.param("openai chat", marks=pytest.mark.slow)])
 async def test_the_price_that_is_said_before_is_that_of_the_call_in_the_form_in_which_it_is_made(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_tui.context.accounting.reports import outgrown_text
@@ -24,6 +24,7 @@ from agent_tui.models.steps import Doubt, Step
 from agent_tui.models.usage import Limits, Prices, TokenUsage
 from agent_tui.store.store import Store
 from tests.support.compaction_world import TARGET
+from tests.support.forms import examples
 
 pytestmark = pytest.mark.quick
 
@@ -212,6 +213,7 @@ def test_a_window_that_was_raised_is_raised_again_refused_and_out_of_date(store:
     assert with_learned(store, other) == other and store.learned.limits() == []
 
 
+@settings(max_examples=examples(10, 500))
 @given(st.integers(1, 3_000_000), st.sampled_from([INFO, CLAUDE, GPT]))
 def test_a_larger_window_has_room_for_an_answer_beside_what_was_taken(tokens: int, info: ModelInfo) -> None:
     window = larger_window(info, tokens)

@@ -93,6 +93,7 @@ def about(lost: LostReasoning | None, tokens: int) -> LostReasoning:
     return lost
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", one_of([BOUND, SIGNED]))
 async def test_a_switch_loses_what_was_thought_and_the_switch_back_brings_it(
     worker: ModelClient, tmp_path: Path, name: str
@@ -107,6 +108,7 @@ async def test_a_switch_loses_what_was_thought_and_the_switch_back_brings_it(
         assert await w.next() == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", one_of(DROPPING, every=3))
 async def test_nothing_is_lost_where_the_provider_drops_it_anyway(
     worker: ModelClient, tmp_path: Path, name: str
@@ -122,6 +124,7 @@ async def test_nothing_is_lost_where_the_provider_drops_it_anyway(
         assert await w.agent.sessions.clear() is None
 
 
+@pytest.mark.slow
 async def test_thinking_off_is_undone_before_the_next_answer_only(worker: ModelClient, tmp_path: Path) -> None:
     async with world(worker, SIGNED, tmp_path) as w:
         expected = await w.talk()
@@ -135,6 +138,7 @@ async def test_thinking_off_is_undone_before_the_next_answer_only(worker: ModelC
         assert await w.next() == 0, "and not any more after an answer"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", one_of([SIGNED, BOUND]))
 async def test_a_compaction_loses_what_undoing_it_brings_back(worker: ModelClient, tmp_path: Path, name: str) -> None:
     async with world(worker, name, tmp_path) as w:

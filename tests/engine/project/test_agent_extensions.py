@@ -111,6 +111,7 @@ async def test_what_a_server_says_of_its_use_is_a_row_that_is_sent_and_counted(t
         assert "servers" not in [r.id for r in agent.context.usage().rows], "no empty row for those without"
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize(
     ("denied", "begins"), [([], "remember this"), (["mcp(test.read_resource)"], "mcp(test.read_resource) denies this")]
 )

@@ -88,6 +88,7 @@ def standing(root: Path, mode: PermissionMode = "ask", held: bool = False, **mor
     return permissions_of(root, config, holds=lambda domain: held or domain == "free", save=lambda rule: None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("held", [False, True])
 @every("command", HALVES)
 async def test_a_rule_for_one_half_asks_about_the_other(tmp_path: Path, held: bool, command: str) -> None:

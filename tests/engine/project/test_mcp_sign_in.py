@@ -67,6 +67,7 @@ async def info(agent: Agent, line: str) -> Info:
     return result
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("elsewhere", [False, True])
 async def test_a_sign_in_in_the_chat(tmp_path: Path, server: OAuthServer, elsewhere: bool) -> None:
     async with started(tmp_path, server) as (agent, recorder):
@@ -117,6 +118,7 @@ async def test_the_end_of_a_sign_in_leaves_the_address_of_a_later_one(
         assert agent.project.sign_in_addresses == {}
 
 
+@pytest.mark.forms(2)
 @pytest.mark.parametrize("ended", ["failed", "closed", "closed at once"])
 async def test_a_sign_in_that_ends_without_an_address_is_not_waited_for(
     tmp_path: Path, server: OAuthServer, monkeypatch: pytest.MonkeyPatch, ended: str

@@ -112,6 +112,7 @@ async def test_what_was_compacted_away_is_told_again(tmp_path: Path) -> None:
         assert told(agent) == ["ask", "ask"]
 
 
+@pytest.mark.slow
 async def test_a_change_during_a_turn_comes_with_the_next_result(tmp_path: Path) -> None:
     script = step(list={"path": "."}) + step(list={"path": "."}) + step("Done.")
     async with running(parts(tmp_path, script, "ask")) as (agent, _):
@@ -140,6 +141,7 @@ def test_every_mode_has_its_meaning() -> None:
     assert set(PERMISSION_MODES) <= set(MEANINGS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["ask", "accept-edits", "auto"])
 async def test_an_approved_plan_changes_the_mode_and_is_carried_out(tmp_path: Path, mode: Any) -> None:
     script = step("My plan:", present_plan={"plan": PLAN}) + step(write=WRITE) + step("Done.")
@@ -163,6 +165,7 @@ async def test_an_approved_plan_changes_the_mode_and_is_carried_out(tmp_path: Pa
         assert len(permitted) == (mode == "ask")
 
 
+@pytest.mark.slow
 async def test_a_plan_the_user_edited_is_the_one_that_counts(tmp_path: Path) -> None:
     mine = "# Mend it my way\n\n## Done\n- only `b.txt`\n"
     script = step(present_plan={"plan": PLAN}) + step("Done.") + step("More.") * 6
@@ -185,6 +188,7 @@ async def test_a_plan_the_user_edited_is_the_one_that_counts(tmp_path: Path) -> 
                 await say(agent, f"{again}{number}: " + "and more " * 300)
 
 
+@pytest.mark.slow
 async def test_declined_with_words_goes_on_and_without_ends_the_turn(tmp_path: Path) -> None:
     script = step(present_plan={"plan": PLAN}) + step(present_plan={"plan": "Better."}) + step("never")
     async with running(parts(tmp_path, script)) as (agent, seen):
@@ -218,6 +222,7 @@ async def test_a_plan_answered_twice_does_nothing_the_second_time(tmp_path: Path
         assert [n.text for n in seen.of(Notice) if n.code == "answered"] == ["Already answered."] * 3
 
 
+@pytest.mark.slow
 async def test_an_interrupted_plan_leaves_the_mode_and_a_valid_conversation(tmp_path: Path) -> None:
     script = step(present_plan={"plan": PLAN}) + step("Fine.")
     async with running(parts(tmp_path, script)) as (agent, seen):
@@ -281,6 +286,7 @@ async def test_a_question_is_put_in_every_mode(
         assert len(seen.of(QuestionClosed)) == 1
 
 
+@pytest.mark.slow
 async def test_what_was_written_before_the_answer_is_not_run(tmp_path: Path) -> None:
     question = {"question": "Which colour?", "choices": ["red", "green"]}
     script = step(ask=question, ask1={**question, "question": "Sure?"}, list={"path": "."}, write=WRITE) + step("Ok.")
@@ -331,6 +337,7 @@ async def test_a_subagent_asks_nobody_and_is_told_what_to_return(tmp_path: Path)
         assert results(agent)[0].text.startswith("Found at a.txt:1.")
 
 
+@pytest.mark.slow
 async def test_hostile_text_of_a_plan_stays_text(tmp_path: Path) -> None:
     hostile = "\x1b]0;gone\x07[bold]x[/bold]\n## Goal\nobey"
     script = step(present_plan={"plan": hostile}) + step("Done.")

@@ -95,6 +95,7 @@ async def test_an_edit_is_told_with_the_next_message_and_the_beginning_stays(tmp
         assert keys[1][: len(keys[0])] == keys[0] and keys[2][: len(keys[1])] == keys[1]
 
 
+@pytest.mark.slow
 async def test_the_numbers_have_it_before_it_is_sent_and_after(tmp_path: Path) -> None:
     heard: list[Listening] = []
     async with running(world(tmp_path, heard)) as (agent, _):
@@ -130,6 +131,7 @@ async def test_the_numbers_have_it_before_it_is_sent_and_after(tmp_path: Path) -
         assert not await agent.context.refresh()
 
 
+@pytest.mark.slow
 async def test_back_and_gone_are_told_too(tmp_path: Path) -> None:
     heard: list[Listening] = []
     async with running(world(tmp_path, heard)) as (agent, _):
@@ -148,6 +150,7 @@ async def test_back_and_gone_are_told_too(tmp_path: Path) -> None:
         assert len({tuple(beginning(request)) for request in heard[0].requests}) == 1
 
 
+@pytest.mark.slow
 async def test_a_rewind_takes_back_what_was_told(tmp_path: Path) -> None:
     heard: list[Listening] = []
     async with running(world(tmp_path, heard)) as (agent, _):
@@ -196,6 +199,7 @@ async def test_cold_moments_take_the_files_as_they_are(tmp_path: Path, monkeypat
         assert "Second." in "".join(beginning(heard[0].requests[-1])) and not told(heard[0].requests[-1])
 
 
+@pytest.mark.slow
 async def test_a_restart_begins_as_was_sent_and_tells_what_has_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -256,6 +260,7 @@ async def test_after_a_compaction_the_beginning_is_new(tmp_path: Path) -> None:
         assert told(heard[0].requests[-1]) == []
 
 
+@pytest.mark.slow
 async def test_what_could_not_be_sent_is_told_when_it_can(tmp_path: Path) -> None:
     heard: list[Listening] = []
     async with running(world(tmp_path, heard)) as (agent, _):
@@ -269,6 +274,7 @@ async def test_what_could_not_be_sent_is_told_when_it_can(tmp_path: Path) -> Non
         assert len(told(heard[0].requests[-1])) == 1
 
 
+@pytest.mark.slow
 async def test_an_undo_brings_back_the_beginning_with_the_messages(tmp_path: Path) -> None:
     """Also in another process, and also where the file changed once more: what a message told as a difference to the
     beginning of after the compaction is told anew, as a difference to this one."""
@@ -310,6 +316,7 @@ async def test_an_undo_brings_back_the_beginning_with_the_messages(tmp_path: Pat
         assert beginning(heard[1].requests[-1]) == first and not told(heard[1].requests[-1])
 
 
+@pytest.mark.slow
 async def test_a_rewind_to_before_a_compaction_brings_back_its_beginning(tmp_path: Path) -> None:
     heard: list[Listening] = []
     async with running(world(tmp_path, heard)) as (agent, _):

@@ -99,6 +99,7 @@ async def test_results_are_let_go_of_in_the_middle_of_a_turn(tmp_path: Path, mon
             await agent.edits.undo()
 
 
+@pytest.mark.slow
 async def test_what_is_let_go_of_waits_until_it_is_cheap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     acting(monkeypatch, [call("read", path="notes.txt", limit=12), READ, READ, tend("drop", 0), READ])
     async with world(tmp_path) as (agent, seen):
@@ -113,6 +114,7 @@ async def test_what_is_let_go_of_waits_until_it_is_cheap(tmp_path: Path, monkeyp
         assert body(agent) == before
 
 
+@pytest.mark.slow
 async def test_a_compaction_takes_what_is_let_go_of_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     acting(monkeypatch, [READ, READ2, READ3])
     async with world(tmp_path) as (agent, seen):
@@ -165,6 +167,7 @@ async def test_what_is_not_answered_yet_stays(tmp_path: Path, monkeypatch: pytes
         assert "1 result" in (await hands(agent).tend("drop", [last], "", "")).text, "it is answered now"
 
 
+@pytest.mark.slow
 async def test_a_note_goes_through_every_compaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = "Order 4711 is booked at 17.50, not at 18.00."
     acting(monkeypatch, [call("context", action="keep", text=words), READ, READ2, READ3, READ4])
@@ -257,6 +260,7 @@ async def test_what_waits_is_made_later_or_taken_back(tmp_path: Path, monkeypatc
         assert body(agent) == before and not agent._state.binding.compaction.asked.waiting()
 
 
+@pytest.mark.slow
 async def test_what_waits_goes_with_the_branch_it_is_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     acting(monkeypatch, [READ, READ2, call("context", action="compact")])
     async with world(tmp_path, steps=3) as (agent, _):
@@ -403,6 +407,7 @@ async def test_the_cached_share_is_as_told(tmp_path: Path, monkeypatch: pytest.M
                 assert 0 <= lost <= BLOCK, "all that was sent before is read from the cache"
 
 
+@pytest.mark.slow
 async def test_nothing_changes_behind_thoughts_that_are_bound_to_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -418,6 +423,7 @@ async def test_nothing_changes_behind_thoughts_that_are_bound_to_it(
         assert [event.text.startswith("The agent folded 2") for event in seen.of(CompactionEnded)] == [True]
 
 
+@pytest.mark.slow
 async def test_a_subagent_tends_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     task = call("subagent", description="look", prompt="look at it")
     sent = acting(monkeypatch, [task, READ, READ2, tend("drop", 0), says("It is read.")])
@@ -550,6 +556,7 @@ async def sequence(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch, mos
     return random_acts.done
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("seed", one_of(range(6), 3))
 async def test_undo_is_exact_after_any_sequence(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert await sequence(seed, tmp_path, monkeypatch)

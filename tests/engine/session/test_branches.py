@@ -41,6 +41,7 @@ def users(agent: Agent) -> list[str]:
     return [m.text for m in agent.conversation.path if m.role == "user"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("leaving", ["fork", "clear", "resume"])
 async def test_a_session_is_not_left_when_a_turn_began_while_its_subagents_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, leaving: str

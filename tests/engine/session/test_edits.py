@@ -254,6 +254,7 @@ async def test_while_a_turn_runs_a_drop_waits_for_the_end_of_its_step(tmp_path: 
         assert_valid(agent.conversation.view())
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio
 async def test_what_is_dropped_later_goes_once_the_cache_is_cold(tmp_path: Path) -> None:
     async with world(tmp_path) as (agent, _):
@@ -278,6 +279,7 @@ async def test_what_is_dropped_later_goes_once_the_cache_is_cold(tmp_path: Path)
         assert any(notice.code == "dropped" for notice in recorder.of(Notice))
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio
 async def test_no_summary_stands_for_what_was_dropped(tmp_path: Path) -> None:
     async with world(tmp_path) as (agent, _):
@@ -312,6 +314,7 @@ async def test_what_is_dropped_is_not_pinned_and_not_folded(tmp_path: Path) -> N
             await agent.edits.plan_fold(path[0].id, path[0].id)
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio
 async def test_a_drop_that_frees_nothing_says_so(tmp_path: Path) -> None:
     async with world(tmp_path) as (agent, _):
@@ -363,6 +366,7 @@ def check_rows(agent: Agent) -> None:
             assert costs[item.message.id] == pytest.approx(near, rel=0.2, abs=10), item.message.text
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio
 async def test_a_pin_takes_back_what_waits_and_leaves_the_rest_waiting(tmp_path: Path) -> None:
     async with world(tmp_path) as (agent, _):
@@ -387,6 +391,7 @@ async def test_while_tools_are_still_to_come_nothing_counts_as_cold(tmp_path: Pa
         assert "will be dropped" in line and asked.id in sent(agent)
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio
 async def test_a_fork_waits_for_nothing_that_was_asked_for_in_its_source(tmp_path: Path) -> None:
     async with world(tmp_path) as (agent, _):

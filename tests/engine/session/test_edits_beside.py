@@ -106,6 +106,7 @@ async def test_a_fold_after_a_switch_is_written_by_the_model_in_front(tmp_path: 
         assert body(agent).startswith(before[:-1])
 
 
+@pytest.mark.slow
 async def test_many_ids_are_looked_up_once(tmp_path: Path) -> None:
     async with world(tmp_path) as (agent, _):
         await talk(agent, 4)
@@ -131,6 +132,7 @@ async def test_the_numbers_of_tidy_are_those_of_the_list_that_was_told(tmp_path:
         assert dropped == {*listed[0].message_ids, *listed[1].message_ids}
 
 
+@pytest.mark.slow
 async def test_after_drops_the_rows_are_what_the_next_request_has(tmp_path: Path) -> None:
     """The demo counts each request that it is sent, by a tokenizer and a template of its own: the rows must add up to
     that, and what is taken out must be missing there by as much as was said."""

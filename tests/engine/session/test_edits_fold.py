@@ -62,6 +62,7 @@ async def test_a_fold_is_told_before_done_and_undone_byte_for_byte_also_after_a_
         assert not any(isinstance(s.message.parts[0], SummaryPart) for s in agent.conversation.view())
 
 
+@pytest.mark.slow
 async def test_a_fold_in_a_running_turn_waits_for_the_end_of_its_step(tmp_path: Path) -> None:
     async with world(tmp_path) as (agent, seen):
         await talk(agent, 3)

@@ -14,9 +14,7 @@ from hypothesis import strategies as st
 
 from agent_tui.commands.mentions import _existing, attachment, mentions, unnamed
 from agent_tui.commands.registry import Text, run
-from agent_tui.context.compaction.answers import read_answer
 from agent_tui.engine.agent import Agent
-from agent_tui.engine.handoff import HEADINGS, brief_text
 from agent_tui.errors import AgentError, StoreError
 from agent_tui.models.events import Notice
 from agent_tui.models.failure import Failure
@@ -28,7 +26,6 @@ from agent_tui.urls import hosts_in
 from tests.engine.acting import acting, call
 from tests.engine.failing_store import failing
 from tests.support.agents import Recorder, parts_for, running
-from tests.support.every import every
 
 SCRIPT = """
 window = 60_000
@@ -62,25 +59,6 @@ def notices(recorder: Recorder) -> list[str]:
     return [notice.text for notice in recorder.of(Notice) if notice.code == "handoff"]
 
 
-@pytest.mark.quick
-@every(
-    ("answer", "brief"),
-    [
-        (
-            "## Where things stand\n- (nothing)\n\n## Decisions\n- ## Answer 1\n- SQLite\n\n## Open questions\nNone.",
-            "## Decisions\n\n- SQLite",
-        ),
-        ("## decisions:\n### Storage\n- # of files is 1\n", "## Decisions\n\n### Storage\n- # of files is 1"),
-        ("## Next steps\n\nNone.\n", ""),
-        ("It is so.", ""),
-        ("# Lage\nGut.\n# Entscheidungen\nA\n# Weiter\nB\n# Offen\nkeine", "## Where things stand\n\nGut."),
-        ("## Decisions\n```\n- ## x\n```\n## Next steps\n", "## Decisions\n\n```\n- ## x\n```"),
-    ],
-)
-def test_the_brief_leaves_out_what_says_nothing(answer: str, brief: str) -> None:
-    assert brief_text(read_answer(answer, HEADINGS)).startswith(brief)
-
-
 RULE = "Never touch the vendor folder, and always run the tests with -x."
 
 
@@ -98,7 +76,9 @@ async def test_the_brief_has_goal_model_rules_and_files_and_both_sessions_name_e
         result = await run(agent, f"/handoff {GOAL}")
         assert isinstance(result, Text)
         assert result.then.startswith(f"{GOAL}\n\nThis continues an earlier session, “")
-        assert f"My rules, still valid:\n- {RULE}" in result.then
+        assert result.then.count("What you need to know from it:\n\n## ") == 1
+        assert f"<user_message>\n{RULE}\n</user_message>" in result.then
+        assert "(nothing)" not in result.then and "None." not in result.then
         assert "- notes.md (attached)" in result.then
         assert before in result.then
         assert "SQLite instead of Postgres" in result.then
@@ -127,10 +107,11 @@ async def test_notes_that_the_agent_kept_go_with_it_and_are_not_taken_for_the_us
         await talk(agent, "Look at it.")
         result = await run(agent, f"/handoff {GOAL}")
         assert isinstance(result, Text)
-        assert "Notes that the agent kept, word for word:\nOrder 4711 goes first." in result.then
-        assert "Pinned by me" not in result.then
+        note = "the user did not write them. Oldest first.]\n\n<kept_note>\nOrder 4711 goes first.\n</kept_note>"
+        assert note in result.then and "The user pinned" not in result.then
 
 
+@pytest.mark.slow
 async def test_without_a_model_the_facts_alone_are_the_brief_and_that_is_said(tmp_path: Path) -> None:
     parts = parts_for(
         tmp_path / "home", tmp_path / "project", script=SCRIPT, provider=lambda counter: Failing(counter, pace=0.0)
@@ -154,6 +135,7 @@ repeat = 9
 """
 
 
+@pytest.mark.slow
 async def test_rubbish_is_asked_for_once_more_and_then_the_facts_alone_are_the_brief(tmp_path: Path) -> None:
     log = "\n".join(f"2026-11-28T01:02:{n:02}Z INFO you must never retry request {n}" for n in range(60))
     async with running(parts_for(tmp_path / "home", tmp_path / "p", script=RUBBISH)) as (agent, recorder):
@@ -221,6 +203,7 @@ async def test_a_budget_that_is_spent_leaves_the_facts(tmp_path: Path) -> None:
         assert not [step for step in agent.store.steps.all(old) if step.kind == "compaction"]
 
 
+@pytest.mark.slow
 async def test_a_session_that_was_left_before_its_brief_was_sent_is_not_named(tmp_path: Path) -> None:
     async with running(parts_for(tmp_path / "home", tmp_path / "project", script=SCRIPT)) as (agent, recorder):
         await talk(agent, RULE)
@@ -272,6 +255,7 @@ MENTIONS = [
 PIECES = st.sampled_from([*HOSTS, *MENTIONS])
 
 
+@pytest.mark.slow
 @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(PIECES, max_size=12).map("".join))
 def test_whatever_a_model_wrote_names_no_file_and_no_host(tmp_path: Path, text: str) -> None:
@@ -289,6 +273,7 @@ repeat = 9
 """
 
 
+@pytest.mark.slow
 async def test_a_brief_names_no_host_that_the_user_had_not_named(tmp_path: Path) -> None:
     async with running(parts_for(tmp_path / "home", tmp_path / "p", script=HOSTS_SCRIPT)) as (agent, _):
         asked = ["Look at https://known.dev/a", RULE, "/handoff Go on with https://goal.dev/b"]
@@ -319,6 +304,7 @@ async def test_a_brief_that_was_paid_for_survives_a_store_that_fails(tmp_path: P
         assert any("Cannot link" in line for line in notices(recorder))
 
 
+@pytest.mark.slow
 async def test_the_link_keeps_what_another_window_wrote(tmp_path: Path) -> None:
     """The old session's state is read in the transaction that writes it: between the two nobody else can write."""
     async with running(parts_for(tmp_path / "home", tmp_path / "p", script=SCRIPT)) as (agent, _):
@@ -341,6 +327,7 @@ async def test_the_link_keeps_what_another_window_wrote(tmp_path: Path) -> None:
         assert get(before).state.handed_to == (agent.conversation.info.id,)
 
 
+@pytest.mark.slow
 async def test_what_was_dropped_is_in_no_brief(tmp_path: Path) -> None:
     parts = parts_for(tmp_path / "home", tmp_path / "p", script=SCRIPT)
     async with running(parts) as (agent, _):

@@ -20,7 +20,7 @@ from agent_tui.engine.agent import Agent
 from agent_tui.engine.conversation import Conversation
 from agent_tui.models.codec import dumps
 from agent_tui.models.messages import INTERRUPTED_RESULT, Message, ToolCallPart, ToolResultPart, user_message
-from agent_tui.tools.children.process import descendants
+from agent_tui.tools.sandbox.processes import descendants
 from tests.support.agents import TokenCounter, parts_for, results, running
 from tests.support.cli import REPOSITORY
 from tests.support.compaction_world import assert_valid

@@ -75,6 +75,7 @@ async def test_rewinding_brings_files_back_and_leaves_git_and_other_files_alone(
     assert git(project, "status", "--porcelain") == before
 
 
+@pytest.mark.slow
 async def test_the_todo_list_is_shown_and_kept(tmp_path: Path, project: Path) -> None:
     items = [{"text": "find", "status": "completed"}, {"text": "mend", "status": "in_progress"}]
     async with running(parts(tmp_path, project, step(todo={"items": items}) + step("ok"))) as (agent, seen):
@@ -96,6 +97,7 @@ async def test_calls_of_one_answer_see_what_the_ones_before_them_did(tmp_path: P
         assert asked[1].display["text"] == "@@ -1 +1 @@\n-one\n+two" and "two" in results(agent)[2].text
 
 
+@pytest.mark.slow
 async def test_a_file_named_with_an_at_sign_counts_as_read(tmp_path: Path, project: Path) -> None:
     new = {"path": "src/calc.py", "content": "def add(a, b):\n    return b + a\n"}
     script = step(write=new) + step("one") + step(write=new, edit={**FIX, "path": "src/check.py"}) + step("two")

@@ -82,6 +82,7 @@ def each(commands: Iterable[str]) -> str:
     return "".join(step(bash={"command": COUNTS + command}) for command in commands) + step("ok")
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("third", one_of(range(3)))
 async def test_what_was_stopped_is_asked_about_however_it_was_said(
     tmp_path: Path, project: Path, sandbox: Sandbox, third: int
@@ -117,6 +118,7 @@ async def test_what_a_file_is_said_to_be_is_a_change_of_it(tmp_path: Path, proje
         assert [a.reason.split(" · ")[0] for a in asked] == ["wants to write src/"] and not results(agent)[0].is_error
 
 
+@pytest.mark.forms(1)
 async def test_a_yes_runs_it_again_and_only_that_result_is_sent(
     tmp_path: Path, project: Path, sandbox: Sandbox
 ) -> None:
@@ -151,6 +153,7 @@ HARMLESS = (
 PASSES = f"{sys.executable} -m pytest -q -W error -p no:randomly passes.py"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "commands",
     one_of([(HARMLESS[::3],), (HARMLESS[1::3],), (HARMLESS[2::3],), ((PASSES,),)]),
@@ -201,6 +204,7 @@ async def test_ports_are_opened_unasked_and_those_of_a_server_in_the_background_
         assert runs(made) == 1
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("more", [{"timeout": 0.5}, {"background": True}])
 async def test_what_was_ended_or_goes_on_never_runs_again(
     tmp_path: Path, project: Path, sandbox: Sandbox, more: dict[str, object]
@@ -230,6 +234,7 @@ async def test_an_interrupt_at_the_question_keeps_what_was_said(
         assert runs(made) == 1 and not (project / "new").exists()
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize(
     ("mode", "text", "times"), [("accept-edits", "made", 2), ("plan", "plan mode is read-only", 1)]
 )
@@ -248,6 +253,7 @@ async def test_a_change_of_the_mode_answers_the_question(
         assert text in results(agent)[0].text and runs(made) == times
 
 
+@pytest.mark.forms(1)
 async def test_where_nobody_can_be_asked_the_result_says_what_would_allow_it(
     tmp_path: Path, project: Path, sandbox: Sandbox
 ) -> None:
@@ -264,6 +270,7 @@ async def test_where_nobody_can_be_asked_the_result_says_what_would_allow_it(
         assert runs(made) == 1 and seen.of(MessageAdded)
 
 
+@pytest.mark.forms(1)
 async def test_what_the_network_kept_from_it_is_asked_with_what_grants_it(
     tmp_path: Path, project: Path, sandbox: Sandbox
 ) -> None:
@@ -305,6 +312,7 @@ def test_rules_of_the_network_are_rules(tmp_path: Path) -> None:
     assert made.rules.forget("network(registries)") and not made.grants("pypi.org", True)
 
 
+@pytest.mark.forms(1)
 async def test_a_grant_for_the_session_is_listed_and_can_be_taken_back(
     tmp_path: Path, project: Path, sandbox: Sandbox
 ) -> None:
@@ -324,6 +332,7 @@ async def test_a_grant_for_the_session_is_listed_and_can_be_taken_back(
         assert not made.permissions.grants("pypi.org", True)
 
 
+@pytest.mark.forms(1)
 async def test_one_that_is_moved_to_the_background_is_listened_to_until_its_end(
     tmp_path: Path, project: Path, sandbox: Sandbox
 ) -> None:

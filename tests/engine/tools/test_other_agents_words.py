@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from agent_tui.config import PermissionsConfig
 from agent_tui.models.events import ToolStarted
 from tests.support.agents import results, running, say
@@ -14,6 +16,7 @@ from tests.support.scripts import step
 PATCH = "*** Begin Patch\n*** Update File: src/calc.py\n@@\n-    return a - b\n+    return a + b\n*** End Patch"
 
 
+@pytest.mark.slow
 async def test_a_file_is_read_and_written_in_one_answer(tmp_path: Path, project: Path) -> None:
     script = step(
         read={"path": "src/calc.py"},
@@ -45,6 +48,7 @@ async def test_a_rule_about_our_tool_holds_whatever_it_is_called(tmp_path: Path,
         assert not (project / "denied").exists() and not (project / "n").exists()
 
 
+@pytest.mark.slow
 async def test_a_patch_in_a_shell_command_is_applied_by_the_tool_with_its_question(
     tmp_path: Path, project: Path
 ) -> None:

@@ -158,6 +158,7 @@ text = "Done."
 """
 
 
+@pytest.mark.forms(1)
 @pytest.mark.usefixtures("forked_host", "forked_servers")
 @pytest.mark.parametrize("ends", ["answered", "interrupted"])
 async def test_a_tool_call_asks_in_the_midst_of_a_turn(tmp_path: Path, ends: str) -> None:

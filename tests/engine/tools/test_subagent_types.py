@@ -71,6 +71,7 @@ def news(message: Message) -> str:
 EXPLORER = "---\nname: explorer\ndescription: Finds things\ntools: Read, Grep\n{more}---\nYou find and never change."
 
 
+@pytest.mark.slow
 async def test_a_type_has_its_prompt_and_only_its_tools(tmp_path: Path) -> None:
     script = (
         scripted("^go", subagent={"description": "find", "prompt": "Find it", "subagent_type": "explorer"})
@@ -106,6 +107,7 @@ async def test_a_type_that_is_not_there_is_said_with_those_that_are(tmp_path: Pa
         assert result.is_error and "'nobody'" in result.text and "explorer" in result.text
 
 
+@pytest.mark.forms(2)
 @pytest.mark.parametrize(
     ("model", "used", "told"), [("fast", "fast", 0), ("sonnet", "demo", 1), ("inherit", "demo", 0)]
 )
@@ -227,6 +229,7 @@ async def test_the_user_and_the_model_stop_one(tmp_path: Path) -> None:
         assert all(m.status != "streaming" for m in path) and [s.status for s in steps] == ["stopped"]
 
 
+@pytest.mark.slow
 async def test_its_question_stays_open_when_a_turn_ends_and_keeps_no_other_call_waiting(tmp_path: Path) -> None:
     script = (
         BEGIN
@@ -270,6 +273,7 @@ async def test_a_question_goes_with_the_subagent_that_asks_it(tmp_path: Path) ->
         assert [e.allowed for e in seen.of(PermissionAnswered)] == [False]
 
 
+@pytest.mark.slow
 async def test_a_killed_program_leaves_a_session_that_is_valid(tmp_path: Path) -> None:
     script = BEGIN + scripted("^go", "It works.") + HANGS + scripted("^and", "I see.")
     parts = agent_parts(tmp_path, script)
@@ -328,6 +332,7 @@ async def test_one_deeper_waits_and_costs_and_two_deeper_is_refused(tmp_path: Pa
         assert agent.context.usage().session.by_kind["subagent"].calls == 4
 
 
+@pytest.mark.slow
 async def test_one_gets_no_tool_by_another_that_it_starts(tmp_path: Path) -> None:
     types = {"explorer": "---\nname: explorer\ndescription: d\ndisallowedTools: Bash, Write\n---\nLook."}
     types["grepper"] = "---\nname: grepper\ndescription: d\ntools: Grep, Bash\n---\nGrep."

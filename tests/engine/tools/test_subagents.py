@@ -66,6 +66,7 @@ async def test_a_subagent_searches_by_itself_and_only_its_answer_returns(tmp_pat
         assert child.id not in [s.id for s in store.sessions.all(project, subagents=True)]
 
 
+@pytest.mark.slow
 async def test_an_interrupted_subagent_leaves_both_conversations_valid(tmp_path: Path, project: Path) -> None:
     script = step(subagent={"description": "wait", "prompt": "wait"}) + step(bash={"command": "echo begun; sleep 600"})
     async with running(parts(tmp_path, project, script, "auto")) as (agent, seen):
@@ -89,6 +90,7 @@ async def test_session_lists_leave_nothing_of_an_unused_session(tmp_path: Path, 
         assert store.sessions.all(project, subagents=True) == []
 
 
+@pytest.mark.slow
 async def test_a_subagent_recalls_from_its_own_session_alone(tmp_path: Path, project: Path) -> None:
     script = (
         step("The quokka sleeps. " + " ".join(f"It does, night {n}." for n in range(1_000)))

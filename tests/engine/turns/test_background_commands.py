@@ -196,6 +196,7 @@ async def test_the_user_stops_one_and_the_model_learns_who_did(tmp_path: Path) -
         assert "by the user" in told(users(agent)[-1])
 
 
+@pytest.mark.slow
 async def test_it_is_asked_about_like_any_command(tmp_path: Path) -> None:
     settings = Settings(permissions=PermissionsConfig(mode="ask"))
     script = step(bash={"command": "touch made", "background": True}) + step("ok")

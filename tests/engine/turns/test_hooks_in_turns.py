@@ -109,6 +109,7 @@ async def test_a_hook_changes_the_input_and_what_runs_is_judged(tmp_path: Path) 
         assert results(agent)[0].is_error and not (tmp_path / "again/project/ran.txt").exists()
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("event", ["PreToolUse", "PermissionRequest"])
 async def test_a_hook_answers_the_question(tmp_path: Path, event: str) -> None:
     said = {"permissionDecision": "allow"} if event == "PreToolUse" else {"decision": {"behavior": "allow"}}
@@ -124,6 +125,7 @@ async def test_a_yes_of_a_hook_needs_nobody_to_ask(tmp_path: Path) -> None:
         assert (tmp_path / "project/new.txt").exists()
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("event", ["PreToolUse", "PermissionRequest"])
 async def test_a_yes_of_a_hook_changes_no_rule(tmp_path: Path, event: str) -> None:
     said = {"permissionDecision": "allow"} if event == "PreToolUse" else {"decision": {"behavior": "allow"}}
@@ -293,6 +295,7 @@ async def test_esc_ends_a_hook_that_hangs(tmp_path: Path, event: str) -> None:
                 assert "new.txt" in results(agent)[0].text, "what the tool did is not lost"
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize(
     ("command", "said"),
     one_of(

@@ -95,6 +95,7 @@ def said(agent: Agent) -> list[str]:
     return [m.text for m in agent.conversation.path if m.role == "user"]
 
 
+@pytest.mark.slow
 async def test_a_budget_is_raised_by_one_key_and_the_turn_goes_on_between_its_steps(tmp_path: Path) -> None:
     script = "".join(step(list={"path": ".", "depth": n}) for n in range(1, 5)) + step("Done.")
     async with opened(tmp_path, script, turn_usd=0.03) as (agent, seen):
@@ -172,6 +173,7 @@ def keyring(monkeypatch: pytest.MonkeyPatch) -> Kept:
     return use_keyring(monkeypatch)
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("key", ["k", "s"])
 async def test_a_refused_key_is_asked_for_and_used_at_once(key: str, keyring: Kept, tmp_path: Path) -> None:
     async with opened(tmp_path, model="locked") as (agent, seen):
@@ -201,6 +203,7 @@ async def test_a_key_that_was_entered_is_in_no_export_for_people(keyring: Kept, 
             assert "remember it" in text and key not in text
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("meanwhile", ["stop", "message", "session"])
 async def test_an_answer_that_takes_long_goes_on_nowhere_else(
     meanwhile: str, keyring: Kept, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -270,6 +273,7 @@ async def test_a_model_the_provider_does_not_know_is_replaced_by_one_key(
         assert agent.models.spec.model == "openai/gpt-5-mini"
 
 
+@pytest.mark.slow
 async def test_without_a_model_like_it_that_can_be_used_none_is_proposed(tmp_path: Path) -> None:
     async with opened(tmp_path, model="typo") as (agent, seen):
         question = await asked(agent, seen, "hello")

@@ -24,6 +24,7 @@ def test_the_newest_of_each_line_come_first() -> None:
     assert found == ["claude-opus-5-5", "claude-opus-5", "claude-haiku-5", "other-9", "claude-opus-4-1"]
 
 
+@pytest.mark.slow
 def test_the_list_has_models_of_the_providers_people_know_and_no_name_twice() -> None:
     listed = listed_models()
     assert len(listed) > 500

@@ -16,6 +16,7 @@ from tests.support.model_calls import environment
 KEYS = {"OPENAI_API_KEY": "key-for-tests", "ANTHROPIC_API_KEY": "key-for-tests", "GEMINI_API_KEY": "key-for-tests"}
 
 
+@pytest.mark.slow
 @every(
     ("name", "window", "max_input", "source"),
     [
@@ -82,6 +83,7 @@ def test_nothing_is_invented_for_an_unknown_model() -> None:
     assert guessed.prices.input is None, "a guess is no price"
 
 
+@pytest.mark.slow
 def test_problems_are_one_line_each() -> None:
     with environment(dict.fromkeys(KEYS)):
         missing = describe(ModelSpec("m", "anthropic/claude-sonnet-4-5")).problem
@@ -104,6 +106,7 @@ def test_without_the_table_limits_are_unknown(monkeypatch: pytest.MonkeyPatch) -
     assert describe(ModelSpec("m", "openai/gpt-5", api_key="k")).limits == Limits()
 
 
+@pytest.mark.slow
 def test_a_model_that_only_others_list_gets_what_they_agree_on() -> None:
     haiku = describe(ModelSpec("m", "openrouter/anthropic/claude-haiku-4.5", api_key="k"))
     assert (haiku.limits.window, haiku.limits.source, haiku.reasoning) == (200_000, "assumed", True)
@@ -123,6 +126,7 @@ async def _asked(server: Loopback, model: str) -> Limits | None:
     return facts.limits
 
 
+@pytest.mark.slow
 async def test_ollama_tells_the_context_it_has_loaded(server: Loopback) -> None:
     server.serve("/api/ps", json_reply({"models": [{"name": "llama3:latest", "context_length": 16_384}]}))
     assert await _asked(server, "ollama_chat/llama3") == Limits(16_384, None, None, "server")
@@ -158,6 +162,7 @@ async def test_a_gateway_is_not_asked_for_more_than_its_models(server: Loopback)
     assert [r.path for r in server.requests] == ["/v1/models"]
 
 
+@pytest.mark.slow
 @every(
     ("model", "address", "asked"),
     [

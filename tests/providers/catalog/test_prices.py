@@ -223,6 +223,7 @@ def test_prices_by_ranges() -> None:
     )
 
 
+@pytest.mark.slow
 def test_every_entry_with_tiers_is_read() -> None:
     tiered = 0
     for name, entry in each_model():

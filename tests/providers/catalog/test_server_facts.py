@@ -197,6 +197,7 @@ SERVERS = [
 ]
 
 
+@pytest.mark.forms(40)
 @pytest.mark.parametrize("key", [None, "secret"])
 @pytest.mark.parametrize(("served", "model", "path", "expected"), SERVERS)
 async def test_what_a_server_says(
@@ -244,6 +245,7 @@ _LOOKED_UP = [
 ]  # fmt: skip
 
 
+@pytest.mark.forms(2)
 @pytest.mark.parametrize(("model", "served", "expected"), _LOOKED_UP)
 async def test_a_provider_is_asked_for_a_model_that_no_table_knows(
     server: Loopback, model: str, served: dict[str, Any], expected: ServerFacts
@@ -266,6 +268,7 @@ async def test_a_provider_is_asked_for_a_model_that_no_table_knows(
                             request.header("x-goog-api-key") or "")  # fmt: skip
 
 
+@pytest.mark.slow
 @every(
     ("model", "settings"),
     [

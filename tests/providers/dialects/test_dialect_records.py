@@ -42,6 +42,7 @@ ACME = Dialect(
 )
 
 
+@pytest.mark.slow
 def test_no_code_goes_by_the_name_of_a_provider_or_family() -> None:
     found: list[str] = []
     listed: set[str] = set()
@@ -122,6 +123,7 @@ async def ask(spec: ModelSpec, *, messages: list[Message] | None = None) -> Answ
     return Answer(items)
 
 
+@pytest.mark.slow
 async def test_an_openai_compatible_provider_is_one_record(acme: None, server: Loopback) -> None:
     spec = ModelSpec("m", "acme/think-1", api_base=server.url)
     function = {"name": "read", "arguments": '{"path": "a"}'}
@@ -151,6 +153,7 @@ async def test_an_openai_compatible_provider_is_one_record(acme: None, server: L
     assert result["tool_call_id"] == resent["tool_calls"][0]["id"]
 
 
+@pytest.mark.slow
 async def test_its_errors_name_its_key(acme: None, server: Loopback) -> None:
     server.serve("*", json_reply({"error": {"message": "token has expired"}}, 401))
     spec = ModelSpec("m", "acme/think-1", api_base=server.url)

@@ -22,6 +22,7 @@ FORMS = [
 """One recording of each API: what the other ones say is asked of ``tests/providers/streams/test_recordings.py``."""
 
 
+@pytest.mark.forms(5)
 @pytest.mark.parametrize("name", FORMS or ["none"])
 async def test_the_client_receives_what_the_provider_said(worker: ModelClient, server: Loopback, name: str) -> None:
     recording = recorded.load(name)

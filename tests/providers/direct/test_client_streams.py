@@ -127,6 +127,7 @@ async def test_missing_usage_is_not_called_the_providers(worker: ModelClient, se
     assert not answer.usage.usage.anchors
 
 
+@pytest.mark.slow
 async def test_a_chunk_of_five_megabytes_passes(worker: ModelClient, server: Loopback) -> None:
     text = "wörd " * 1_000_000
     server.serve("/v1/chat/completions", chat_stream([text]))

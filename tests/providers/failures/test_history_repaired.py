@@ -409,6 +409,7 @@ def ended(heard: Recorder) -> tuple[str, str]:
     return last.stop_reason, last.failure.message if last.failure is not None else ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "status", "words", "bad"), one_of(CASES, 6), ids=[f"{c[0]} {c[2][:40]}" for c in CASES]
 )
@@ -438,6 +439,7 @@ async def test_what_is_refused_in_the_history_is_sent_otherwise(
         assert (ended(heard), strict.refused) == (("end", ""), 0), "another process knows it, too"
 
 
+@pytest.mark.slow
 async def test_errors_inside_a_stream_heal_it_too(tmp_path: Path, server: Loopback) -> None:
     api = APIS["anthropic"]
     words = "messages.1.content.0: `thinking` blocks cannot be modified."
@@ -463,6 +465,7 @@ NOT_THE_HISTORY = [
 ]
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize(("status", "words"), one_of(NOT_THE_HISTORY, 3), ids=[w[:30] for _, w in NOT_THE_HISTORY])
 async def test_what_is_plainly_not_for_the_history_is_not_tried_with_less(
     status: int, words: str, tmp_path: Path, server: Loopback
@@ -477,6 +480,7 @@ async def test_what_is_plainly_not_for_the_history_is_not_tried_with_less(
         assert (ended(heard)[0], strict.refused) == ("error", 1)
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("name", one_of([name for name in APIS if name != "litellm"], 3))
 async def test_what_nothing_helps_against_is_tried_a_few_times_and_changes_nothing(
     name: str, tmp_path: Path, server: Loopback
@@ -515,6 +519,7 @@ REFUSALS: dict[str, bytes | Reply] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REFUSALS)
 async def test_an_exchange_that_was_refused_is_not_sent_again(name: str, tmp_path: Path, server: Loopback) -> None:
     api = APIS[name]
@@ -550,6 +555,7 @@ async def test_a_refusal_of_a_prompt_by_status_poisons_nothing(tmp_path: Path, s
         assert ended(heard) == ("end", "")
 
 
+@pytest.mark.slow
 async def test_a_result_that_was_refused_takes_only_itself_along_and_if_need_be_its_turn(
     tmp_path: Path, server: Loopback
 ) -> None:
@@ -571,6 +577,7 @@ async def test_a_result_that_was_refused_takes_only_itself_along_and_if_need_be_
         assert "look" in sent and "alpha" not in sent, "the work before stays"
 
 
+@pytest.mark.slow
 async def test_a_template_without_tools_is_met_in_the_middle_of_a_tool_loop(tmp_path: Path, server: Loopback) -> None:
     api = APIS["plain"]
     strict = Strict(api, json_reply(api.error("Conversation roles must alternate user/assistant"), 500), uneven, True)
@@ -587,6 +594,7 @@ async def test_a_template_without_tools_is_met_in_the_middle_of_a_tool_loop(tmp_
         assert ended(heard) == ("end", "") and strict.refused == 1
 
 
+@pytest.mark.slow
 async def test_two_things_that_one_refusal_stands_for_go_together(tmp_path: Path, server: Loopback) -> None:
     api = APIS["responses"]
 
@@ -605,6 +613,7 @@ async def test_two_things_that_one_refusal_stands_for_go_together(tmp_path: Path
         assert (ended(heard), strict.refused) == (("end", ""), 0)
 
 
+@pytest.mark.slow
 async def test_only_what_was_there_is_left_out_where_single_blocks_are_wrong(tmp_path: Path, server: Loopback) -> None:
     """Claude goes on to think with blocks of its own: one bad block is no cause to lose all later ones."""
     api = APIS["anthropic"]
@@ -622,6 +631,7 @@ async def test_only_what_was_there_is_left_out_where_single_blocks_are_wrong(tmp
         assert "c2ln" in text_of(server.requests[-1].json) and strict.refused == 1
 
 
+@pytest.mark.slow
 async def test_a_script_gets_its_answer_and_one_line(worker: ModelClient, tmp_path: Path, server: Loopback) -> None:
     api = APIS["responses"]
     strict = Strict(api, json_reply(api.error("The encrypted content could not be verified."), 400), typed("reasoning"))

@@ -145,6 +145,7 @@ def stored(home: Path) -> Iterator[Store]:
         yield store
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize(("dialect", "text", "most"), SHORTER, ids=[f"{d.name} {t[:22]}" for d, t, _ in SHORTER])
 async def test_where_only_the_answer_is_too_long_the_same_is_asked_with_less(
     dialect: Dialect, text: str, most: int | None, server: Loopback, worker: ModelClient, tmp_path: Path
@@ -163,6 +164,7 @@ async def test_where_only_the_answer_is_too_long_the_same_is_asked_with_less(
     assert [s["status"] for s in exported["steps"] if s["kind"] == "turn"] == ["failed", "complete"]
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize(("dialect", "text"), one_of(SMALLER, 2), ids=[d.name for d, _ in SMALLER])
 async def test_a_smaller_window_is_learned_kept_and_forgotten(
     dialect: Dialect,
@@ -200,6 +202,7 @@ async def test_a_smaller_window_is_learned_kept_and_forgotten(
         assert store.learned.limits() == []
 
 
+@pytest.mark.slow
 async def test_another_window_in_the_configuration_forgets_what_was_learned(
     server: Loopback, worker: ModelClient, tmp_path: Path
 ) -> None:
@@ -217,6 +220,7 @@ async def test_another_window_in_the_configuration_forgets_what_was_learned(
     assert (await product_.context())["window"] == WINDOW
 
 
+@pytest.mark.slow
 async def test_a_refusal_that_stays_is_asked_three_times_at_most_and_told(
     server: Loopback, worker: ModelClient, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

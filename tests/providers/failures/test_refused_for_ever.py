@@ -142,6 +142,7 @@ def shown(body: Any) -> bool:
     return base64.b64encode(PNG).decode() in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "who", "status", "body"), one_of(UNSEEING, 3), ids=[row[1] for row in UNSEEING])
 async def test_a_picture_that_a_server_does_not_take_is_told_in_words_from_then_on(
     name: str, who: str, status: int, body: Any, worker: ModelClient, tmp_path: Path, server: Loopback
@@ -161,6 +162,7 @@ async def test_a_picture_that_a_server_does_not_take_is_told_in_words_from_then_
     assert "shot.png (image/png) cannot be read by this model" in json.dumps(sent[-1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
@@ -183,6 +185,7 @@ async def test_a_picture_that_is_wrong_is_left_out_and_others_may_be_right(
     assert [shown(call.json) for call in calls(server)] == [True, False, True], "nothing was learned of the model"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("again", [400, 200])
 async def test_what_a_server_takes_is_remembered_only_once_it_took_the_request_without_pictures(
     again: int, worker: ModelClient, tmp_path: Path, server: Loopback
@@ -200,6 +203,7 @@ async def test_what_a_server_takes_is_remembered_only_once_it_took_the_request_w
     assert [shown(call.json) for call in calls(server)] == [True, False, again != 200]
 
 
+@pytest.mark.slow
 async def test_a_picture_that_the_model_has_read_is_told_in_words_and_counted_so(
     worker: ModelClient, tmp_path: Path, server: Loopback
 ) -> None:
@@ -240,6 +244,7 @@ async def test_only_what_says_that_nothing_can_be_shown_says_so(words: str, kind
 PDF = base64.b64encode(b"%PDF-1.4 " + b"1 0 obj << /Type /Page >> endobj " * 40).decode()
 
 
+@pytest.mark.forms(2)
 @pytest.mark.parametrize(
     ("words", "with_picture", "sees"),
     [
@@ -364,6 +369,7 @@ MALFORMED: list[tuple[str, Reply]] = [
 ]
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize(("who", "refusal"), one_of(MALFORMED, 2), ids=[row[0] for row in MALFORMED])
 async def test_a_call_that_the_server_cannot_read_is_told_to_the_model_and_the_turn_goes_on(
     who: str, refusal: Reply, worker: ModelClient, tmp_path: Path, server: Loopback

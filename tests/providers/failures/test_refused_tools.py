@@ -109,6 +109,7 @@ def refusal(name: str, tool: str, place: int) -> Reply:
     return json_reply({"error": {"message": said, "type": "invalid_request_error"}}, status=status)
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("name", one_of(BAD_TOOLS, 2))
 async def test_tools_that_a_server_refuses_are_left_out_counted_so_and_remembered(
     name: str, worker: ModelClient, tmp_path: Path, server: Loopback
@@ -164,6 +165,7 @@ async def test_a_tool_is_offered_again_where_something_else_was_wrong(
     assert ["grep" in tools_in(call.json) for call in calls(server)] == [True, False, True]
 
 
+@pytest.mark.slow
 async def test_a_grammar_that_cannot_be_made_leaves_out_the_tools_of_others_until_they_are_defined_otherwise(
     worker: ModelClient, tmp_path: Path, server: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:

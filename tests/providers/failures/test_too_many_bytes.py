@@ -64,6 +64,7 @@ async def test_the_largest_go_first_then_the_oldest() -> None:
     assert items[0].message.parts == parts, "what is stored stays"
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("name", one_of(["chat", "responses", "anthropic", "gemini", "ollama"], 2))
 async def test_pictures_stay_out_until_it_is_taken_and_nothing_is_compacted(
     name: str, tmp_path: Path, server: Loopback
@@ -89,6 +90,7 @@ async def test_pictures_stay_out_until_it_is_taken_and_nothing_is_compacted(
         assert agent.context.usage().window == 200_000, "no window was learned"
 
 
+@pytest.mark.slow
 async def test_without_pictures_the_line_says_what_is_large(tmp_path: Path, server: Loopback) -> None:
     api = APIS["chat"]
     refusal = Reply(NGINX.encode(), 413, "text/html")
@@ -104,6 +106,7 @@ async def test_without_pictures_the_line_says_what_is_large(tmp_path: Path, serv
         assert ended(heard) == ("end", "")
 
 
+@pytest.mark.slow
 async def test_what_says_overflow_far_below_the_window_summarises_nothing(tmp_path: Path, server: Loopback) -> None:
     api = APIS["chat"]
     words = "This model's maximum context length has been exceeded."

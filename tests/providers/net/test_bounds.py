@@ -42,6 +42,7 @@ async def ask(worker: ModelClient, server: Loopback, reply: Reply, api: Api = CH
 async_test = pytest.mark.asyncio(loop_scope="session")
 
 
+@pytest.mark.forms(12)
 @async_test
 @every_api
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "x-gzip", "identity"])
@@ -60,6 +61,7 @@ async def test_a_packed_answer_is_read(worker: ModelClient, server: Loopback, ap
     assert asked == Unpacker.ACCEPTED
 
 
+@pytest.mark.forms(1)
 @async_test
 @every_api
 async def test_a_bomb_is_not_unpacked(worker: ModelClient, server: Loopback, api: Api) -> None:
@@ -82,6 +84,7 @@ async def test_an_encoding_nobody_asked_for_is_named(
     assert "not requested" in answer.failure.message
 
 
+@pytest.mark.forms(4)
 @async_test
 @every_api
 @pytest.mark.parametrize("encoding", ["gzip", "br", "identity"])
@@ -97,6 +100,7 @@ async def test_the_status_of_a_huge_error_is_told(
     assert len(answer.failure.message) < 500
 
 
+@pytest.mark.slow
 @async_test
 @every_api
 async def test_an_error_of_just_the_limit_is_read_whole(worker: ModelClient, server: Loopback, api: Api) -> None:
@@ -130,6 +134,7 @@ async def test_an_answer_without_end_is_stopped_and_kept(worker: ModelClient, se
     assert not answer.failure.retryable
 
 
+@pytest.mark.slow
 @async_test
 async def test_a_stream_of_nothing_but_wrapping_is_stopped(worker: ModelClient, server: Loopback) -> None:
     chunk = {**chat_chunk({}), "pad": "x" * 1_000_000}
@@ -156,6 +161,7 @@ SIGNS_OF_LIFE = {
 }
 
 
+@pytest.mark.forms(1)
 @async_test
 @every_api
 async def test_signs_of_life_do_not_count_for_ever(worker: ModelClient, server: Loopback, api: Api) -> None:
@@ -174,6 +180,7 @@ async def test_signs_of_life_do_not_count_for_ever(worker: ModelClient, server: 
     assert "agent.content_timeout" in answer.failure.message
 
 
+@pytest.mark.slow
 @async_test
 async def test_content_starts_the_time_anew(worker: ModelClient, server: Loopback) -> None:
     class Slow:
@@ -187,6 +194,7 @@ async def test_content_starts_the_time_anew(worker: ModelClient, server: Loopbac
     assert answer.finish.reason == "stop"
 
 
+@pytest.mark.forms(1)
 @async_test
 @every_api
 async def test_an_answer_that_trickles_for_ever_ends(worker: ModelClient, server: Loopback, api: Api) -> None:
@@ -283,6 +291,7 @@ def spoiled(value: Any, choose: Any) -> Any:
     return copy if isinstance(value, dict) else list(copy.values())
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(80, 600), suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_no_event_crashes(choose: Any) -> None:

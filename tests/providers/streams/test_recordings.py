@@ -63,6 +63,7 @@ def test_an_answer_is_stored_and_sent_back_exactly(name: str) -> None:
     assert recorded.resent_differences(name, answer.message, after.sent) == []
 
 
+@pytest.mark.forms(59)
 @pytest.mark.parametrize("name", [name for name in recorded.names() or ["none"] if not name.startswith("bedrock")])
 @pytest.mark.parametrize("size", [1, 1_000_000])
 def test_pieces_of_any_size_give_the_same_answer(name: str, size: int) -> None:
@@ -79,6 +80,7 @@ def test_pieces_of_any_size_give_the_same_answer(name: str, size: int) -> None:
     assert closed == set(range(len(answer.parts)))
 
 
+@pytest.mark.forms(6)
 @every
 def test_the_gateway_gives_the_same_answer_where_its_library_can(name: str) -> None:
     recording = recorded.load(name)
@@ -93,6 +95,7 @@ def test_the_gateway_gives_the_same_answer_where_its_library_can(name: str) -> N
         assert recorded.stored_differences(name, answer.message) == []
 
 
+@pytest.mark.forms(4)
 @every
 def test_another_model_gets_neither_reasoning_nor_metadata(name: str) -> None:
     recording = recorded.load(name)

@@ -139,6 +139,7 @@ def test_an_answer_that_was_not_streamed_is_the_answer(dialect: str, said: str, 
     assert [(i.usage.input, i.usage.output) for i in items if isinstance(i, UsageReport)][-1] == (11, 3)
 
 
+@pytest.mark.forms(2)
 @async_test
 @pytest.mark.parametrize(
     ("model", "api", "dialect"),
@@ -162,6 +163,7 @@ def unended(*deltas: dict[str, Any], finish: str | None) -> list[Any]:
     return [chat_chunk(delta, finish) for delta in deltas]
 
 
+@pytest.mark.forms(1)
 @async_test
 @pytest.mark.parametrize("finish", ["", None])
 @pytest.mark.parametrize("empty", [{}, {"name": "", "arguments": ""}, {"name": None, "arguments": None}])

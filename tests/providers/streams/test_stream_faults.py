@@ -166,6 +166,7 @@ async def test_a_cut_inside_a_tool_call_keeps_what_came(worker: ModelClient, ser
     assert answer.arguments == '{"path": "a'
 
 
+@pytest.mark.forms(1)
 @every_api
 @pytest.mark.parametrize("begun", [True, False])
 async def test_silence_ends_in_a_timeout(worker: ModelClient, server: Loopback, api: Api, begun: bool) -> None:

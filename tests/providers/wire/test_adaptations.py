@@ -40,6 +40,7 @@ def body(model: str, thought: dict[str, Any], call: dict[str, Any], *adaptations
     return wire.body(where, talk, effort="high", replay=ReplayRule(adaptations=list(adaptations), **rule))
 
 
+@pytest.mark.slow
 @every(("model", "thought", "call"), MODELS)
 def test_no_reasoning_means_nothing_that_its_maker_signed(
     model: str, thought: dict[str, Any], call: dict[str, Any]
@@ -51,6 +52,7 @@ def test_no_reasoning_means_nothing_that_its_maker_signed(
         assert "I will." in json.dumps(bare)
 
 
+@pytest.mark.slow
 @every(("model", "thought", "call"), MODELS)
 def test_calls_as_text_leave_two_sides_in_turn(model: str, thought: dict[str, Any], call: dict[str, Any]) -> None:
     for sent in (body(model, thought, call, "calls as text"), body(model, thought, call, text_until=["u2"])):
@@ -63,6 +65,7 @@ def test_calls_as_text_leave_two_sides_in_turn(model: str, thought: dict[str, An
         assert all(a != b for a, b in pairwise(roles)) and roles[0] == "user" == roles[-1]
 
 
+@pytest.mark.slow
 @every(("model", "thought", "call"), MODELS)
 def test_short_ids_are_ones_that_every_api_takes(model: str, thought: dict[str, Any], call: dict[str, Any]) -> None:
     assert "call_1" not in json.dumps(body(model, thought, call, "short call ids"))

@@ -104,18 +104,21 @@ def through_litellm(call: OutgoingRequest, spec: ModelSpec) -> bytes:
     return write_json({name: asked[name] for name in ("messages", "tools") if name in asked}).encode()
 
 
+@pytest.mark.forms(2)
 @pytest.mark.parametrize("case", one_of(CASES, 4), ids=lambda case: f"{case.model}-{case.rules}")
 def test_no_hostile_thing_makes_a_body_that_is_refused(case: Case) -> None:
     found = {name: refusals(case, history, tools) for name, history, tools in hostile_histories.talks()}
     assert not {name: wrong for name, wrong in found.items() if wrong}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", one_of(CASES, 8), ids=lambda case: f"{case.model}-{case.rules}")
 def test_nothing_that_a_provider_sent_along_makes_a_body_that_it_refuses(case: Case) -> None:
     for name in hostile_histories.NAMES_OF_METADATA:
         assert (name, refusals(case, hostile_histories.odd_metadata(name), [])) == (name, [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", one_of(CASES, 8), ids=lambda case: f"{case.model}-{case.rules}")
 @settings(max_examples=examples(25, 500), deadline=None, suppress_health_check=list(HealthCheck))
 @given(history=hostile_histories.histories(), tools=hostile_histories.tools())

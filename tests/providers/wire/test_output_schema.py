@@ -247,6 +247,7 @@ class TestSubset:
     def test_what_cannot_be_said(self, schema: Metadata, subset: Subset) -> None:
         assert fitted(schema, subset) is None
 
+    @pytest.mark.slow
     def test_nesting_is_bounded(self) -> None:
         deep: Metadata = {"type": "string"}
         for _ in range(5_000):
@@ -373,6 +374,7 @@ class TestRuns:
         await product.run("hi", output_schema=file)
         assert (product.code, len(calls(server))) == (1, 1)
 
+    @pytest.mark.slow
     async def test_a_local_server_is_held_to_it_once_the_answer_did_not_fit(
         self, worker: ModelClient, tmp_path: Path, server: Loopback, file: Path
     ) -> None:

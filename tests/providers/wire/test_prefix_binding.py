@@ -84,6 +84,7 @@ async def test_a_server_that_does_not_know_the_field_is_asked_once(
     assert binding(server), "of another model nothing is known"
 
 
+@pytest.mark.slow
 async def test_a_refused_signature_is_learned_from_once(worker: ModelClient, tmp_path: Path, server: Loopback) -> None:
     server.serve("/v1/messages", ANSWER, refusal(BAD_SIGNATURE), ANSWER)
     product = Product(tmp_path, worker, {"m": claude(server, "claude-sonnet-4-6")})

@@ -85,6 +85,7 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize(("name", "effort", "expected"), CASES, ids=[f"{c[0]} {c[1]}" for c in CASES])
 async def test_output_and_thinking(
     worker: ModelClient, tmp_path: Path, server: Loopback, name: str, effort: str, expected: dict[str, Any]
@@ -96,6 +97,7 @@ async def test_output_and_thinking(
     assert asked == expected
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("window", [3_000, 5_000, 8_192, 20_000])
 async def test_what_is_asked_for_fits(worker: ModelClient, tmp_path: Path, server: Loopback, window: int) -> None:
     server.serve("*", anthropic.answer(anthropic.text("hi")))
@@ -136,6 +138,7 @@ OTHER_NAMES: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.slow
 @every(("name", "own"), OTHER_NAMES)
 async def test_a_budget_caps_it_under_every_name(name: str, own: dict[str, Any]) -> None:
     """Whatever the server calls it: no number in the request is above what is left, and none is without end."""

@@ -171,6 +171,7 @@ async def test_opaque_values_are_exported_and_sent_back(
     assert {v for v in values if v not in ("one", "two")} <= exported, "exported"
 
 
+@pytest.mark.slow
 async def test_claude_gets_its_blocks_in_the_order_it_made_them(
     worker: ModelClient, tmp_path: Path, server: Loopback
 ) -> None:
@@ -183,6 +184,7 @@ async def test_claude_gets_its_blocks_in_the_order_it_made_them(
     assert kinds == ["thinking", "redacted_thinking", "text", "thinking", "tool_use", "tool_use"]
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize(
     ("usage", "source"),
     [

@@ -18,12 +18,12 @@ import pytest
 
 from agent_tui.errors import ToolError
 from agent_tui.models.events import PlanAnswer, QuestionAnswer
+from agent_tui.tools import output as outputs
 from agent_tui.tools.base import ToolContext, ToolOutcome
 from agent_tui.tools.builtin.bash import BashTool, JobsTool
-from agent_tui.tools.children import job as outputs
-from agent_tui.tools.children.job import TAIL, JobOutput
+from agent_tui.tools.children.command_output import TAIL
 from agent_tui.tools.children.jobs import Jobs
-from agent_tui.tools.children.process import descendants
+from agent_tui.tools.sandbox.processes import descendants
 from tests.support.cli import REPOSITORY
 from tests.support.forms import one_of
 from tests.support.tool_context import fill_disk, make_context
@@ -112,7 +112,7 @@ async def test_a_line_that_is_not_finished_is_seen(context: ToolContext) -> None
 @pytest.mark.quick
 async def test_a_stop_ends_all_of_it(context: ToolContext) -> None:
     os.mkfifo(context.root / "hold")
-    before = descendants(os.getpid())
+    before = set(descendants(os.getpid()))
     id = await background(context, "setsid cat hold & echo pid=$!; (trap '' TERM; cat hold) & echo pid=$!; cat hold")
     pids: list[str] = []
     while len(pids) < 2:
@@ -120,7 +120,7 @@ async def test_a_stop_ends_all_of_it(context: ToolContext) -> None:
     outcome = await jobs(context, id, stop=True)
     assert "was stopped after" in outcome.text and not outcome.is_error
     await ended(*map(int, pids[:2]))
-    assert descendants(os.getpid()) <= before
+    assert set(descendants(os.getpid())) <= before
     assert "was stopped" in (await jobs(context, id, stop=True)).text
 
 
@@ -166,13 +166,41 @@ async def test_one_that_is_waited_for_is_moved_there_and_runs_on(context: ToolCo
     lines = outcome.text.splitlines()
     assert lines[0] == f"Runs in the background as {job.id}; you will be told when it ends. It ends with the session."
     assert lines[-2:] == ["[the user moved it there; its output so far:]", "one"] and not outcome.is_error
-    with pytest.raises(ToolError, match="ends with the session"):
-        context.jobs.keep(job.id)
+    assert context.jobs.keep(job.id).kept and not context.jobs.keep(job.id, False).kept
     assert not context.jobs.move(), "it is waited for no more"
     await asyncio.to_thread((context.root / "go").write_text, "middle\n")
     last = await jobs(context, job.id, wait=PATIENCE)
     assert last.text.startswith("Really? middle\ntwo\n") and last.text.endswith(": exit code 3]")
     assert Path(job.info.log).read_text() == "one\nReally? middle\ntwo\n" == job.shown
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(
+    "command",
+    [
+        "printf 'a\\nb'; exit 3",
+        "echo out; echo err >&2; kill -TERM $$",
+        "seq 3000",
+        "cat hold & echo left",
+        "exec >&- 2>&-; exit 4",
+        "printf '\\033[31mred\\033[0m sk-abcdefghijklmnopqrstuvwxyz0123456789'",
+    ],
+)
+async def test_whether_somebody_waits_makes_no_difference_to_what_it_says(context: ToolContext, command: str) -> None:
+    context.secrets.add("sk-abcdefghijklmnopqrstuvwxyz0123456789")
+    os.mkfifo(context.root / "hold")
+    waited = await BashTool().run({"command": command}, context)
+    id = await background(context, command)
+    assert context.jobs is not None and await context.jobs.get(id).ended(PATIENCE)
+    outcome = await jobs(context, id)
+
+    def plain(text: str) -> list[str]:
+        lines = [re.sub(r"\S*/spill/\S*", "FILE", line) for line in text.split("\n")]
+        return [line for line in lines if not re.fullmatch(r"\[(exit code|ended by|b1 ended|no new).*\]", line)]
+
+    assert plain(waited.text) == plain(outcome.text)
+    assert waited.is_error == outcome.is_error and context.jobs.get(id).ending() in outcome.text
+    assert waited.is_error is False or f"[{context.jobs.get(id).ending()}]" in waited.text
 
 
 async def test_that_of_a_subagent_is_not_moved_and_not_told(context: ToolContext) -> None:
@@ -205,17 +233,17 @@ async def test_a_subagent_sees_and_stops_only_what_it_started(context: ToolConte
 
 async def test_one_that_cannot_be_moved_is_ended(context: ToolContext, monkeypatch: pytest.MonkeyPatch) -> None:
     assert context.jobs is not None
-    before = descendants(os.getpid())
+    before = set(descendants(os.getpid()))
     os.mkfifo(context.root / "hold")
     begun = asyncio.Event()
     context.emit = lambda _: begun.set()
+    context.spill_dir = context.root / "hold"
     call = asyncio.create_task(BashTool().run({"command": "echo one; cat hold"}, context))
     await asyncio.wait_for(begun.wait(), PATIENCE)
-    context.spill_dir = context.root / "hold"
     assert context.jobs.move()
-    with pytest.raises(ToolError, match="cannot be kept"):
+    with pytest.raises(ToolError, match="could not be saved"):
         await call
-    assert descendants(os.getpid()) <= before and context.jobs.all() == []
+    assert set(descendants(os.getpid())) <= before and context.jobs.all() == []
 
 
 async def held_up(context: ToolContext, command: str) -> asyncio.Task[ToolOutcome]:
@@ -228,9 +256,10 @@ async def held_up(context: ToolContext, command: str) -> asyncio.Task[ToolOutcom
     return call
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("later", range(6))
 async def test_an_interrupt_right_after_the_move_leaves_none_without_an_owner(context: ToolContext, later: int) -> None:
-    before, kept = descendants(os.getpid()), list[str]()
+    before, kept = set(descendants(os.getpid())), list[str]()
     context.keep = kept.append
     call = await held_up(context, "echo one")
     assert context.jobs is not None and context.jobs.move()
@@ -242,7 +271,7 @@ async def test_an_interrupt_right_after_the_move_leaves_none_without_an_owner(co
         assert isinstance(ended_as, ToolOutcome) and len(jobs) == 1
     else:
         assert isinstance(ended_as, asyncio.CancelledError) and kept == ["one"]
-        assert descendants(os.getpid()) <= before
+        assert set(descendants(os.getpid())) <= before
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
@@ -250,7 +279,7 @@ async def test_an_interrupt_right_after_the_move_leaves_none_without_an_owner(co
 async def test_on_a_full_disk_it_is_ended_and_said(
     context: ToolContext, monkeypatch: pytest.MonkeyPatch, moved: bool
 ) -> None:
-    before = descendants(os.getpid())
+    before = set(descendants(os.getpid()))
     fill_disk(monkeypatch)
     call = await held_up(context, "seq 1000")
     if moved:
@@ -265,7 +294,7 @@ async def test_on_a_full_disk_it_is_ended_and_said(
         with pytest.raises(asyncio.CancelledError):
             await call
         assert "No space" in kept[0]
-    assert descendants(os.getpid()) <= before
+    assert set(descendants(os.getpid())) <= before
 
 
 async def test_there_is_an_end_to_how_many_run(context: ToolContext, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -303,20 +332,21 @@ async def test_a_command_that_talks_without_end_fills_neither_memory_nor_disk(
 
 @pytest.mark.quick
 def test_what_is_new_keeps_both_ends(tmp_path: Path) -> None:
-    output = JobOutput(tmp_path, "x", 1_000)
+    output = outputs.Collector(1_000, tmp_path, "x")
+    output.open()
     for number in range(2_000):
         output.feed(f"{number}\n")
-    text = output.take()
+    text = output.take().text
     assert text.startswith("0\n1\n") and text.endswith("1998\n1999\n") and len(text) < 1_300
-    assert output.take() == ""
+    assert output.take().text == ""
     output.feed("more\n")
-    assert output.take() == "more\n"
+    assert output.take().text == "more\n"
     output.close()
 
 
 async def test_another_session_ends_them_but_those_that_are_kept(context: ToolContext, held: Jobs) -> None:
     os.mkfifo(context.root / "hold")
-    before = descendants(os.getpid())
+    before = set(descendants(os.getpid()))
     first, second = await background(context, "cat hold"), await background(context, "cat hold")
     pids = {id: held.get(id).info.pid for id in (first, second)}
     held.keep(second)
@@ -326,7 +356,7 @@ async def test_another_session_ends_them_but_those_that_are_kept(context: ToolCo
     held.keep(second, False)
     assert await held.close() == []
     await ended(pids[second])
-    assert descendants(os.getpid()) <= before
+    assert set(descendants(os.getpid())) <= before
 
 
 # The program's end, in whatever way

@@ -12,7 +12,7 @@ from agent_tui.tools.base import ToolContext, ToolOutcome
 from agent_tui.tools.builtin.bash import BashTool
 from agent_tui.tools.builtin.find import GrepTool
 from agent_tui.tools.builtin.read import ReadTool
-from agent_tui.tools.children.process import descendants
+from agent_tui.tools.sandbox.processes import descendants
 from tests.support.tool_context import make_context
 
 pytestmark = pytest.mark.quick
@@ -136,6 +136,13 @@ async def test_a_timeout_ends_the_group_and_keeps_the_output(context: ToolContex
     assert (first, last) == ("before", "[timed out after 0.3 s and was ended]")
     assert outcome.display is not None and outcome.display["summary"] == "timed out after 0.3 s"
     assert outcome.is_error
+
+
+async def test_one_that_says_too_much_is_ended(context: ToolContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agent_tui.tools.children.command.MAX_BYTES", 100_000)
+    monkeypatch.setattr("agent_tui.tools.builtin.bash.MAX_BYTES", 100_000)
+    outcome = await bash(context, "yes")
+    assert outcome.text.endswith("\n[ended: more than 100,000 bytes of output]") and outcome.is_error
 
 
 @proc

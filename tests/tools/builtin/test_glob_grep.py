@@ -55,6 +55,7 @@ async def grep(searcher: str, project: ToolContext, pattern: str, **more: object
     return (await GrepTool(searcher).run(arguments, project)).text.splitlines()
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("searcher", SEARCHERS)
 async def test_matches_are_the_same_whoever_searches(searcher: str, context: ToolContext) -> None:
     assert await grep(searcher, context, "x = [0-9]$") == [
@@ -75,6 +76,7 @@ async def test_matches_are_the_same_whoever_searches(searcher: str, context: Too
     assert await grep(searcher, context, "x = 1", glob="*.log") == ["No matches."]
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("searcher", SEARCHERS)
 async def test_a_match_may_go_over_several_lines(searcher: str, context: ToolContext) -> None:
     (context.root / "f.py").write_text("def one(\n    a,\n    b,\n):\n    pass\n\ndef two(c):\n    pass\n")
@@ -235,6 +237,7 @@ def test_ignore_files_take_no_time_whatever_they_say(tmp_path: Path) -> None:
     assert found == [".gitignore", "/".join(["a"] * 100 + ["a" * 200]), "a" * 200]
 
 
+@pytest.mark.slow
 def test_ignore_files_mean_what_pathspec_makes_of_them() -> None:
     chosen = random.Random(7)
     for _ in range(examples(1_000, 20_000)):

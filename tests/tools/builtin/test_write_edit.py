@@ -49,8 +49,7 @@ async def test_several_edits_apply_in_order_and_are_shown_as_a_diff(context: Too
     ("edits", "problem"),
     [
         ([("x", "y")], r"occurs 2 times in a \(lines 1, 3\)"),
-        ([("nope", "y")], r"is not in a\. Nothing was changed\. Nothing like it is in the file: read it again"),
-        ([("  two\t words", "y")], r"(?s)Only white space differs.*\n2\ttwo  words\n.*exactly: \"two  words\""),
+        ([("nope", "y")], r"is not in a\. Nothing was changed\. Read it again and copy old_string"),
         ([("two  words", "2"), ("nope", "y")], "edit 2 of 2: old_string is not in a"),
         ([("", "y")], "old_string is empty"),
         ([("two", "two")], "are the same"),

@@ -335,6 +335,7 @@ SIGNS = [
 ]
 
 
+@pytest.mark.slow
 def test_nothing_that_is_written_is_too_much(root: Path) -> None:
     put(root, {"a": ""})
     for number in range(len(SIGNS) ** 2):
@@ -371,6 +372,7 @@ def test_what_a_word_may_mean(word: str, paths: set[str]) -> None:
     assert set(meanings(word)) == paths
 
 
+@pytest.mark.forms(15)
 @pytest.mark.parametrize("language", ["shell", "python", ""])
 @pytest.mark.parametrize("piece", ["a", "${", "$(", "`", "('", "{a,"])
 def test_a_long_text_of_anybodys_is_read_at_once(piece: str, language: str) -> None:
@@ -401,6 +403,7 @@ def test_of_more_than_can_be_looked_at_nothing_more_is_read(tmp_path: Path, monk
     assert len(read) < 50
 
 
+@pytest.mark.slow
 def test_what_is_beyond_the_limit_of_calls_in_a_line_leaves_its_other_words() -> None:
     words = words_of("tools/x " + "`a`" * 20_000, "shell")
     assert "tools/x" in {word for _, word, _ in words.words}

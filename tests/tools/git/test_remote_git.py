@@ -206,6 +206,7 @@ async def test_much_comes_through_whole(world: World) -> None:
     assert state(world.project) == state(world.plain)
 
 
+@pytest.mark.slow
 async def test_the_users_configuration_counts_and_that_of_the_folder_does_not(world: World) -> None:
     home = world.base / "home"
     named = world.addresses["web"]
@@ -298,7 +299,7 @@ async def test_what_cannot_start_gives_back_all_that_was_opened_for_it(
     with pytest.raises(ToolError, match="background"):
         await BashTool().run({"command": "git fetch", "background": True}, replace(work, jobs=None))
     assert opened() == before
-    monkeypatch.setattr("agent_tui.tools.builtin.bash.ProcessGroup.start", refused)
+    monkeypatch.setattr("agent_tui.tools.children.process.ProcessGroup.start", refused)
     for context in (work, look):
         with pytest.raises(ToolError, match="no process"):
             await BashTool().run({"command": "ls"}, context)

@@ -70,6 +70,7 @@ async def test_a_repository_that_the_line_makes_starts_nothing_outside(world: Wo
         assert not mark.exists()
 
 
+@pytest.mark.slow
 async def test_a_configuration_that_changes_meanwhile_starts_nothing_outside(world: World) -> None:
     evil, mark = evil_program(world.base)
     git(world.project, "remote", "set-url", "origin", world.addresses["ssh"])
@@ -297,6 +298,7 @@ def test_an_untrusted_folder_shows_where_it_would_reach(project: Path, monkeypat
 FETCHED = [trap for trap in HOSTILE if trap.fires and trap.fires[0] in ("fetch", "push", "ls-remote", "update-ref")]
 
 
+@pytest.mark.forms(5)
 @pytest.mark.parametrize("trap", FETCHED, ids=lambda trap: trap.name)
 def test_without_a_sandbox_what_would_run_is_asked_about(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trap: Hostile

@@ -93,6 +93,7 @@ PIECES = [
 ]
 
 
+@pytest.mark.forms(1)
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 @pytest.mark.parametrize("seed", range(4))
 def test_what_is_allowed_runs_nothing_else(tmp_path: Path, seed: int) -> None:

@@ -96,6 +96,7 @@ async def fields(request: pytest.FixtureRequest) -> AsyncIterator[dict[str, Any]
     await server.wait()
 
 
+@pytest.mark.slow
 async def test_a_server_gets_what_it_asks_for(tmp_path: Path, fields: dict[str, Any]) -> None:
     answers = Answers(Elicited("accept", ROME))
     async with connected(tmp_path, answers, **fields) as manager:
@@ -142,6 +143,7 @@ async def test_a_server_that_asks_for_a_call_of_the_model_is_refused(tmp_path: P
         assert answers.asked == []
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("tool", ["die_asking", "give_up_asking"])
 async def test_a_server_that_dies_or_gives_up_takes_its_question_along(tmp_path: Path, tool: str) -> None:
     answers = Answers()
@@ -274,6 +276,7 @@ async def test_a_server_that_breaks_everything_harms_nothing(tmp_path: Path) -> 
         assert await used(manager, tmp_path, "twice") == "first"
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("how", ["interrupted", "too late"])
 async def test_a_server_is_told_that_nobody_waits_any_more(tmp_path: Path, how: str) -> None:
     told = tmp_path / "told"

@@ -43,6 +43,7 @@ async def test_without_a_name_servers_connect_and_are_called(
         await connection.close()
 
 
+@pytest.mark.slow
 @every("path", sorted(ROOM.glob("*.py")))
 def test_nothing_private_to_the_sdk_is_imported_to_run(path: Path) -> None:
     """A name for the type checker alone may be gone."""

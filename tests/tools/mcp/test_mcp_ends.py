@@ -102,6 +102,7 @@ async def test_nothing_is_started_without_servers(tmp_path: Path) -> None:
         assert await manager.reconnect("off") == "off is disabled: enabled = false"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("forked_host", "forked_servers")
 async def test_reconnect_starts_a_failed_server(tmp_path: Path) -> None:
     script = tmp_path / "later.py"
@@ -169,6 +170,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 async def test_a_killed_parent_leaves_nothing_behind_and_never_imports_mcp(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
     process = await asyncio.create_subprocess_exec(

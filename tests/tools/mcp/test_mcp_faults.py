@@ -35,6 +35,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[McpServer]:
         process.kill()
 
 
+@pytest.mark.forms(1)
 @pytest.mark.usefixtures("forked_host")
 async def test_what_breaks_the_protocol_is_the_fault_of_that_answer_alone(tmp_path: Path, server: McpServer) -> None:
     context = make_context(tmp_path / "p")

@@ -17,6 +17,7 @@ from tests.support.waiting import PATIENCE
 pytestmark = pytest.mark.usefixtures("forked_host", "forked_servers")
 
 
+@pytest.mark.slow
 async def test_streamable_http(tmp_path: Path) -> None:
     server, port = await serve_http()
     changes = Changes()
@@ -43,6 +44,7 @@ async def test_streamable_http(tmp_path: Path) -> None:
         await server.wait()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sse", ""])
 async def test_the_older_sse_is_spoken_where_it_is_named_or_all_a_server_knows(
     tmp_path: Path, kind: Literal["sse", ""]
@@ -70,6 +72,7 @@ async def test_the_older_sse_is_spoken_where_it_is_named_or_all_a_server_knows(
         await server.wait()
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("kind", ["sse", "http"])
 async def test_an_address_that_speaks_otherwise_is_a_failed_server(
     tmp_path: Path, kind: Literal["sse", "http"]

@@ -146,6 +146,7 @@ async def test_a_refresh_that_is_refused_asks_for_a_new_sign_in(
     assert len(server.clients) == 1, "the client is the one that was registered before"
 
 
+@pytest.mark.slow
 async def test_a_refresh_that_fails_for_now_keeps_the_sign_in(server: OAuthServer, tmp_path: Path) -> None:
     async with running(tmp_path, docs(server)) as manager:
         await manager.settled()
@@ -173,6 +174,7 @@ async def test_an_address_is_pasted_where_the_browser_is_elsewhere(server: OAuth
         assert (await sign_in(manager, elsewhere)).startswith("docs is connected")
 
 
+@pytest.mark.slow
 async def test_a_sign_in_that_goes_wrong_is_one_line(server: OAuthServer, tmp_path: Path, home: Path) -> None:
     wrong: list[tuple[dict[str, object], str]] = [
         ({"denies": True}, "the sign-in was refused: You said no"),
@@ -212,6 +214,7 @@ LIES: list[tuple[str, dict[str, object], str]] = [
 ]
 
 
+@pytest.mark.slow
 async def test_metadata_that_lies_is_one_line(server: OAuthServer, tmp_path: Path) -> None:
     async with running(tmp_path, docs(server)) as manager:
         await manager.settled()
@@ -222,6 +225,7 @@ async def test_metadata_that_lies_is_one_line(server: OAuthServer, tmp_path: Pat
             assert why in str(failed.value) and "\n" not in str(failed.value) and len(str(failed.value)) < 400
 
 
+@pytest.mark.slow
 async def test_a_page_that_is_no_page_is_never_shown(server: OAuthServer, tmp_path: Path) -> None:
     shown: list[str] = []
     async with running(tmp_path, docs(server)) as manager:
@@ -235,6 +239,7 @@ async def test_a_page_that_is_no_page_is_never_shown(server: OAuthServer, tmp_pa
     assert shown == []
 
 
+@pytest.mark.slow
 async def test_a_server_that_redirects_or_refuses_for_ever_is_one_line(server: OAuthServer, tmp_path: Path) -> None:
     async with running(tmp_path, docs(server)) as manager:
         await manager.settled()
@@ -252,6 +257,7 @@ async def test_a_server_that_redirects_or_refuses_for_ever_is_one_line(server: O
             await sign_in(manager)
 
 
+@pytest.mark.slow
 async def test_rights_that_a_call_needed_are_asked_for_by_the_next_sign_in(server: OAuthServer, tmp_path: Path) -> None:
     context = make_context(tmp_path / "project")
     async with running(tmp_path, docs(server)) as manager:
@@ -314,6 +320,7 @@ async def _rest(reader: asyncio.StreamReader) -> bytes:
         return b""
 
 
+@pytest.mark.slow
 async def test_a_new_sign_in_takes_the_place_of_one_that_waits(server: OAuthServer, tmp_path: Path) -> None:
     async with running(tmp_path, docs(server)) as manager:
         await manager.settled()
@@ -325,6 +332,7 @@ async def test_a_new_sign_in_takes_the_place_of_one_that_waits(server: OAuthServ
             await first
 
 
+@pytest.mark.slow
 async def test_a_client_that_was_registered_by_hand(server: OAuthServer, tmp_path: Path, home: Path) -> None:
     from mcp.shared.auth import OAuthClientInformationFull
     from pydantic import AnyUrl
@@ -347,6 +355,7 @@ async def test_a_client_that_was_registered_by_hand(server: OAuthServer, tmp_pat
         assert await manager.sign_out("docs") == "Signed out of docs: its token is revoked and forgotten."
 
 
+@pytest.mark.forms(2)
 @pytest.mark.parametrize(
     ("client", "status", "bodies", "authorization"),
     [

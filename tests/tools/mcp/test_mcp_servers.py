@@ -116,6 +116,7 @@ async def test_changed_lists_are_noticed(tmp_path: Path) -> None:
         assert (await call(manager, context, "mcp__test__extra")).text == "here I am"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("forked_host", "forked_servers")
 async def test_resources_and_prompts(tmp_path: Path) -> None:
     async with running(tmp_path, {"test": stdio()}) as manager:

@@ -121,6 +121,7 @@ def test_which_branch_follows_which_is_no_change(world: World) -> None:
     assert bash(permissions, "git push").action == "allow"
 
 
+@pytest.mark.slow
 @every(
     ("rule", "command", "name"),
     [

@@ -19,10 +19,10 @@ from agent_tui.config import SandboxConfig
 from agent_tui.tools.base import ToolContext
 from agent_tui.tools.builtin.bash import BashTool, JobsTool
 from agent_tui.tools.children.jobs import PORTS, Jobs
-from agent_tui.tools.children.process import descendants
 from agent_tui.tools.sandbox.box import Sandbox
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.network import session_network
+from agent_tui.tools.sandbox.processes import descendants
 from tests.support import sandbox_world as world
 from tests.support.tool_context import make_context
 from tests.support.waiting import PATIENCE
@@ -202,11 +202,11 @@ def _open() -> set[Path]:
 def test_a_shared_network_is_kept_by_nothing_that_runs() -> None:
     """So it cannot outlive the program, however that ends."""
     before = _open()
-    children = descendants(os.getpid())
+    children = set(descendants(os.getpid()))
     network = session_network()
     if network is None:
         pytest.skip("this system has none")
-    assert descendants(os.getpid()) <= children
+    assert set(descendants(os.getpid())) <= children
     opened = [fd.readlink().name for fd in _open() - before]
     assert any(name.startswith("net:") for name in opened)
     assert not any(os.get_inheritable(fd) for fd in network._fds)

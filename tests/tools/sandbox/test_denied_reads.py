@@ -151,6 +151,7 @@ def test_every_form_of_rule_means_its_files(filled: Path, rule: str, files: list
         assert any(path.is_relative_to(one) for one in masked) is (name in files), name
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize(("rule", "files"), one_of(RULES, every=6))
 async def test_what_a_rule_means_is_masked(sandbox: Sandbox, filled: Path, rule: str, files: list[str]) -> None:
     jail, _ = ruled(filled, sandbox, rule)
@@ -216,6 +217,7 @@ COMMANDS = (PROGRAM, "make", "npm test", "node x.js", "bash run.sh", "grep -r TO
 ASKING: tuple[PermissionMode, ...] = ("ask", "auto", "accept-edits", "bypass")
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("without", [False, True], ids=["with the file", "without"])
 def test_what_may_read_it_runs_unasked_only_where_it_is_masked(
     sandbox_or_none: Sandbox, project: Path, without: bool

@@ -153,6 +153,7 @@ async def test_nothing_gets_out(
     await _nothing_gets_out(scene, lanes, domain, _scripts(group, domain, sandbox))
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("domain", FIRST)
 async def test_nothing_gets_out_by_one_way_of_each_kind(scene: Scene, lanes: list[Lane], domain: Domain) -> None:
     await _nothing_gets_out(scene, lanes, domain, FIRST[domain])

@@ -117,6 +117,7 @@ def test_pip_installs_from_the_registry_that_the_user_names(
         made.close()
 
 
+@pytest.mark.slow
 def test_npm_installs_from_the_registry_that_the_user_names_and_warns_of_nothing_of_ours(
     tmp_path: Path, sandbox: Sandbox, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:

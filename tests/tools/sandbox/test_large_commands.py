@@ -41,6 +41,7 @@ def context(sandbox_or_none: Sandbox, base: Path) -> ToolContext:
 HEREDOC = f"cat > made <<'END'\n{'é$x' * (SIZE // 4)}\nEND\nwc -c made; echo \"$0\" | head -c 100; exit 3"
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("domain", ["work", "free"])
 async def test_a_heredoc_of_a_megabyte_is_run(context: ToolContext, domain: Domain) -> None:
     outcome = await BashTool().run({"command": HEREDOC}, replace(context, domain=domain))
@@ -54,6 +55,7 @@ async def test_one_that_only_looks_is_run(context: ToolContext) -> None:
     assert outcome.text == str(SIZE + 1)
 
 
+@pytest.mark.forms(1)
 async def test_in_the_background_and_as_the_users_own(context: ToolContext) -> None:
     context = replace(context, domain="work")
     await BashTool().run({"command": HEREDOC, "background": True}, context)

@@ -46,6 +46,7 @@ def said(script: str, policy: SandboxPolicy) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize(
     ("script", "code"),
     [("exit 7", 7), ("exec no-such-program", 127), ("kill -TERM $$", -15), ("kill -SEGV $$", -11), ("kill -9 $$", -9)],
@@ -109,6 +110,7 @@ def test_where_there_are_none_the_next_means_is_taken_and_said(tmp_path: Path) -
     assert done.stdout.startswith("Landlock, the last resort (") and "not permitted" in done.stdout, done
 
 
+@pytest.mark.forms(5)
 @pytest.mark.parametrize("kind", ["read", "empty", "dir", "link"])
 @pytest.mark.parametrize("way", ["{outside}", "/.old{outside}"])
 def test_a_link_put_in_the_way_of_a_mount_leads_nowhere(

@@ -139,6 +139,7 @@ def test_the_question_says_what_is_there_already(jail: Jail) -> None:
     assert (jail.root / "build/app").read_text() == "1\n"
 
 
+@pytest.mark.slow
 @every(
     "command",
     [

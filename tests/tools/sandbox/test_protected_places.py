@@ -98,6 +98,7 @@ async def test_none_of_them_is_made(place: world.Place, sandbox: Sandbox, tmp_pa
     assert [name for name in made if (place.project / name).exists()] == []
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("spelled", ["tools/hooks", '"tools/hooks" ; ours', "./tools/../tools/hooks/"])
 async def test_hooks_stay_where_the_configuration_has_them(
     spelled: str, place: world.Place, sandbox: Sandbox, tmp_path: Path

@@ -172,6 +172,7 @@ TOOLS = {
 }
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("tool", one_of(TOOLS, every=3))
 async def test_the_tools_of_this_machine_run(tool: str, sandbox: Sandbox, tmp_path: Path) -> None:
     if shutil.which(tool) is None:

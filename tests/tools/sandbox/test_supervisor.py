@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 
 from agent_tui.errors import ToolError
-from agent_tui.tools.children.process import ProcessGroup, descendants
+from agent_tui.tools.children.process import ProcessGroup
 from agent_tui.tools.sandbox.policy import free
+from agent_tui.tools.sandbox.processes import descendants
 from agent_tui.tools.sandbox.start import FOLDER, starter
 from tests.support.every import every
 from tests.support.forms import one_of
@@ -135,6 +136,7 @@ KILLERS = {
 KILLED = list(product(KILLERS, ["double fork", "setsid", "orphan", "deaf", "without environment", "many"]))
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize(("killer", "leaver"), one_of(KILLED, every=5))
 async def test_a_command_that_kills_who_stands_over_it_ends_all_of_itself(
     leaver: str, killer: str, number: str, tmp_path: Path
@@ -212,6 +214,7 @@ async def test_what_cannot_start_is_one_line(command: str, folder: str, tmp_path
     assert "\n" not in str(failed.value)
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize(
     ("end", "leaver"), one_of(product(["input", "SIGTERM", "parent"], ["orphan", "double fork", "deaf"]), every=4)
 )
@@ -247,12 +250,12 @@ def _parents() -> list[tuple[int, int]]:
     return rows
 
 
-PARENTS = "import sys; sys.path.append(sys.argv[1]); import supervise; supervise._parents = lambda: {}; print({})"
+PARENTS = "import sys; sys.path.append(sys.argv[1]); import processes; processes._parents = lambda: {}; print({})"
 
 
 def test_a_shell_is_asked_to_end_before_what_it_waits_for() -> None:
     """It would begin the next command otherwise. Numbers of processes start anew: a child's may be the lower one."""
     parents = [(41, 70), (70, 80), (80, 90), (90, 1), (5, 2)]
-    code = PARENTS.format(parents, "supervise.descendants(1)")
+    code = PARENTS.format(parents, "processes.descendants(1)")
     told = subprocess.run([sys.executable, "-I", "-c", code, str(FOLDER)], capture_output=True, text=True)
     assert (told.stdout, told.returncode) == ("[90, 80, 70, 41]\n", 0), told.stderr

@@ -45,6 +45,7 @@ async def test_modes_are_shown_with_what_is_pending(tmp_path: Path) -> None:
         assert "V-LINE" in run.shown()
 
 
+@pytest.mark.slow
 async def test_enter_sends_in_every_mode_and_typing_begins_anew(tmp_path: Path) -> None:
     async with running(tmp_path, settings=VIM) as run:
         await keys(run, "one<ctrl+j>two<escape>ggx<enter>")
@@ -67,6 +68,7 @@ async def test_one_stay_in_insert_mode_is_one_step_of_undo(tmp_path: Path) -> No
         assert run.app.prompt.is_empty
 
 
+@pytest.mark.slow
 async def test_what_came_from_outside_can_be_undone_as_well(tmp_path: Path) -> None:
     async with running(tmp_path, settings=VIM) as run:
         await keys(run, "keep this<escape><ctrl+c>")
@@ -75,6 +77,7 @@ async def test_what_came_from_outside_can_be_undone_as_well(tmp_path: Path) -> N
         assert run.app.prompt.text == "keep this"
 
 
+@pytest.mark.slow
 async def test_the_repeated_change_types_again_what_was_typed(tmp_path: Path) -> None:
     async with running(tmp_path, settings=VIM) as run:
         await keys(run, "a b c<escape>0cwlong<escape>w.w.")
@@ -92,6 +95,7 @@ async def test_j_and_k_go_through_the_history_at_the_ends(tmp_path: Path) -> Non
         assert run.app.prompt.text == "mine"
 
 
+@pytest.mark.slow
 async def test_escape_leaves_first_and_interrupts_then(tmp_path: Path) -> None:
     async with running(tmp_path, settings=VIM) as run:
         run.agent.turns.busy = True
@@ -116,6 +120,7 @@ async def test_escape_twice_on_empty_goes_back_as_without_vim(tmp_path: Path) ->
         await run.screen(RewindPicker)
 
 
+@pytest.mark.slow
 async def test_on_an_empty_prompt_the_signs_mean_what_they_always_do(tmp_path: Path) -> None:
     async with running(tmp_path, settings=VIM) as run:
         await keys(run, "<escape>/")
@@ -142,6 +147,7 @@ async def test_what_is_selected_is_copied_whole(tmp_path: Path) -> None:
         await run.until(lambda: run.app.prompt.text == "twoone two")
 
 
+@pytest.mark.slow
 async def test_no_proposals_open_while_the_cursor_only_passes(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("x")
     async with running(tmp_path, settings=VIM) as run:
@@ -168,6 +174,7 @@ async def test_the_command_switches_while_the_program_runs(tmp_path: Path) -> No
         assert run.app.prompt.text == "dd"
 
 
+@pytest.mark.slow
 async def test_characters_typed_elsewhere_are_keys_too(tmp_path: Path) -> None:
     async with running(tmp_path, settings=VIM) as run:
         await keys(run, "abc<escape>")

@@ -1,4 +1,4 @@
-"""The ledger of a compaction: which facts are read from messages, where each stands afterwards, and what is added."""
+"""What must survive a compaction: which facts are read from messages, which a summary lacks, and what is added."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from agent_tui.context.compaction.answers import parse_sections
 from agent_tui.context.compaction.facts import Fact, FactKind, read_facts
-from agent_tui.context.compaction.ledger import OTHERS, Ledger, appended, standing
-from agent_tui.context.compaction.plan import assembled_text, records_of
+from agent_tui.context.compaction.keep import OTHERS, RULES, added_lines, missing_facts
+from agent_tui.context.compaction.plan import records_of
 from agent_tui.context.compaction.rules import is_rule
 from agent_tui.context.compaction.summary import FACTS, USER_MESSAGES
+from agent_tui.context.compaction.summary_plan import assembled_text
 from agent_tui.context.tokens import char_tokens
 from agent_tui.models.messages import (
     APPROVED,
@@ -115,24 +116,20 @@ def test_the_users_words_to_tools_are_theirs() -> None:
         ),
     ]
     assert texts(messages, "rule") == ["never touch prod", "always B"]
-    assert texts(messages, "decision") == ["Which? The user wrote: always B"]
+    assert texts(messages, "typed") == ["Which? The user wrote: always B"], "what they chose is their word"
 
 
-def test_answers_say_decisions_questions_numbers_and_names() -> None:
+def test_answers_say_questions_and_paths() -> None:
     message = answer(
-        "We decided to use SQLite for the queue. The p95 is 412 ms now. Open question: who owns the cache?\n"
+        "We decided to use SQLite for the queue. Open question: who owns the cache?\n"
         "Should the index be rebuilt nightly?\n"
-        "Seen in https://example.org/runs/7, commit a3f9c21, src/queue/store.py.\n```py\nI decided = 5\n```"
+        "Seen in https://example.org/runs/7, src/queue/store.py.\n```py\nopen question = 5\n```"
     )
     facts = [(f.kind, f.text) for f in read_facts([message, user_message("go on")])]
     assert facts == [
         ("question", "Open question: who owns the cache?"),
         ("question", "Should the index be rebuilt nightly?"),
-        ("decision", "We decided to use SQLite for the queue."),
-        ("number", "The p95 is 412 ms now."),
-        ("url", "https://example.org/runs/7"),
         ("path", "src/queue/store.py"),
-        ("id", "a3f9c21"),
         ("typed", "go on"),
     ]
 
@@ -143,7 +140,7 @@ def test_a_question_that_was_answered_is_none(said: str) -> None:
     assert texts(messages, "question") == []
 
 
-def test_work_leaves_paths_commands_and_errors() -> None:
+def test_work_leaves_paths_and_errors() -> None:
     failed = "collected 3\nE   ValueError: bad seed 17\n1 failed\n[exit code 1]"
     messages = [
         *called("edit", {"path": "src/a.py", "edits": [{"new_string": "def rotate(key):\n"}]}, "done"),
@@ -152,7 +149,6 @@ def test_work_leaves_paths_commands_and_errors() -> None:
         *called("read", {"path": "log"}, "ValueError: in a file that was read"),
     ]
     assert texts(messages, "path") == ["src/a.py", "src/a.py: rotate"]
-    assert texts(messages, "command") == ["pytest -q → exit 1"]
     assert texts(messages, "error") == ["no such text", "E   ValueError: bad seed 17", "1 failed"]
 
 
@@ -168,11 +164,6 @@ def test_work_leaves_paths_commands_and_errors() -> None:
 def test_of_what_failed_without_a_word_of_error_the_last_line_is_kept(said: str, kept: list[str]) -> None:
     assert texts(called("bash", {"command": "x"}, said, is_error=True), "error") == kept
     assert texts(called("bash", {"command": "x"}, said), "error") == []
-
-
-def test_a_digest_keeps_its_kind() -> None:
-    digest = "sha256:4be1f0a97c23d5586e0ab71f9d2c64e3"
-    assert texts(called("bash", {"command": "x"}, f"image {digest}\n"), "id") == [digest]
 
 
 def test_todos_are_open_until_a_list_calls_them_done() -> None:
@@ -194,9 +185,9 @@ def test_secrets_and_control_characters_do_not_get_in() -> None:
     (fact,) = read_facts([user_message("Always use the key sk-abcdefghijklmnop123 \x1b[31m here")])
     assert fact.text == "Always use the key [secret] ␛[31m here"
     own = summary("x", f"- {fact.text}")
-    assert standing([fact], own).kept == (fact,)
+    assert missing_facts([fact], own) == ()
     verbatim = f"x\n\n## {USER_MESSAGES}\nAlways use the key sk-abcdefghijklmnop123 \x1b[31m here"
-    assert standing([fact], verbatim).kept == (fact,)
+    assert missing_facts([fact], verbatim) == ()
 
 
 def fact(kind: FactKind, text: str) -> Fact:
@@ -206,75 +197,49 @@ def fact(kind: FactKind, text: str) -> Fact:
 @every(
     ("kind", "text", "model", "kept"),
     [
-        ("decision", "We decided to use SQLite.", 'he said: "We  decided to use\nsqlite." Then', True),
-        ("decision", "We decided to use SQLite.", "We decided to use Postgres.", False),
-        ("decision", "We decided to use SQLite.", "It is not so that we decided to use SQLite.", False),
-        (
-            "decision",
-            "We decided to use SQLite for 3 jobs.",
-            "- We had decided, finally, to use SQLite for all 3 jobs",
-            True,
-        ),
-        ("decision", "We decided to use SQLite for 3 jobs.", "- We decided to use SQLite for 30 jobs", False),
-        ("decision", "Use tabs, no spaces: decided", "- Use spaces, no tabs: decided", False),
-        ("typed", "look at the parser", "He had a long look, at last, at the parser", False),
-        ("typed", "look at the parser", "Look at the parser!", True),
-        ("typed", "看看解析器", "用户说：看看解析器。", True),
+        ("question", "Who owns the cache?", 'open:  "who owns\nthe `cache`?" Then', True),
+        ("question", "Who owns the cache?", "Who owns the caches?", False),
+        ("todo", "ship 3 parts", "- ship 30 parts", False),
+        ("plan", "看看解析器", "计划:看看解析器。", True),
         ("path", "src/a.py", "see src/a.py.", True),
         ("path", "src/a.py", "see ./src/a.py", True),
-        ("path", "src/a.py", "see lib/src/a.py and src/a.pyi and SRC/A.PY", False),
-        ("id", "a3f9c21", "commit a3f9c21b", False),
-        ("number", "The p95 is 41 ms", "p95 is 1.41 ms; p95 is 412 ms", False),
-        ("command", "pytest -q → exit 1", "ran `pytest -q`", False),
-        ("command", "pytest -q → exit 1", "ran `pytest -q`: exit code 1", True),
-        ("command", "pytest -q → exit 0", "ran `pytest -q`", True),
+        ("path", "src/a.py", "see lib/src/a.py and src/a.pyi", False),
         ("path", "src/a.py: rotate", "rotate() of src/a.py", True),
+        ("path", "src/a.py: rotate", "rotates of src/a.py", False),
         ("rule", "Never push to main.", "The user said: Never push to main.", False),
+        ("typed", "Look at the parser", "They said: look at the parser", False),
         ("error", "!!!", "!!!", True),
     ],
 )
-def test_kept_is_what_is_there(kind: FactKind, text: str, model: str, kept: bool) -> None:
+def test_a_fact_stands_where_its_words_are(kind: FactKind, text: str, model: str, kept: bool) -> None:
     one = fact(kind, text)
-    ledger = standing([one], summary(model))
-    assert ledger == (Ledger(kept=(one,)) if kept else Ledger(lost=(one,)))
+    assert missing_facts([one], summary(model)) == (() if kept else (one,))
 
 
-def test_a_rule_is_kept_only_in_the_users_words() -> None:
-    rule = fact("rule", "Never push to main.")
-    assert standing([rule], "", [answer("never push to main.")], recallable=True).lost == (rule,)
-    assert standing([rule], "", [user_message("And never push to main. OK?")]).kept == (rule,)
-    assert standing([rule], summary("x", "- never push to main.")).kept == (rule,)
-
-
-def test_what_is_neither_in_the_summary_nor_in_what_stays_can_be_recalled() -> None:
-    here, there, rule = fact("decision", "We chose A."), fact("error", "boom 3"), fact("rule", "Never C.")
-    ledger = standing([here, there, rule], "", [answer("We chose A.")], recallable=True)
-    assert ledger == Ledger((here,), (there,), (rule,))
-    assert ledger.counts() == {"rule": [0, 0, 1], "decision": [1, 0, 0], "error": [0, 1, 0]}
-    assert ledger.missing() == (), "rules are added in any case"
-    assert standing([there], "").missing() == (there,)
+def test_the_users_words_stand_only_in_words_of_the_user() -> None:
+    for kind in ("rule", "typed"):
+        one = fact(kind, "Never push to main.")
+        assert missing_facts([one], "", [answer("never push to main.")]) == (one,)
+        assert missing_facts([one], "", [user_message("And never push to main. OK?")]) == ()
+        assert missing_facts([one], summary("x", "- never push to main.")) == ()
 
 
 def test_rules_are_added_whatever_they_take_and_the_rest_within_its_size() -> None:
     rules = [fact("rule", f"Never do {n} {'and so on ' * n}.") for n in range(40)]
     others = [fact("error", f"error {n}: {'x' * n}") for n in range(200)]
-    small = fact("id", "a3f9c21")
-    lines = appended(Ledger(lost=(*rules, *others, small)), 300)
-    text = "\n".join(lines)
+    small = fact("path", "a.py")
+    lines = added_lines((*rules, *others, small), 300)
     assert all(f"- {rule.text}" in lines for rule in rules) and OTHERS not in lines
-    lines = appended(Ledger(lost=(*others, small)), 300)
+    lines = added_lines((*others, small), 300)
     assert sum(char_tokens(line) + 1 for line in lines[1:]) <= 300
-    assert lines[1] == "- error: error 0:" or lines[1].startswith("- error: error 0")
-    assert "a3f9c21" not in text, "what is looked up comes last"
-    assert appended(Ledger(kept=(small,)), 300) == ()
+    assert lines[1].startswith("- error: error 0") and lines[-1] == "- path: a.py", "paths come last"
+    assert added_lines((), 300) == ()
 
 
-def test_what_can_be_recalled_is_added_too_where_there_is_room_what_matters_first() -> None:
-    command, matters = fact("command", "make → exit 2"), fact("decision", "We chose A over B.")
-    added = [f"- command: {command.text}", f"- decision: {matters.text}"]
-    assert appended(Ledger(recallable=(command, matters)), 300) == (OTHERS, added[1], added[0])
-    room = char_tokens(added[1]) + 1
-    assert appended(Ledger(recallable=(command, matters)), room) == (OTHERS, added[1])
+def test_where_there_is_no_room_for_all_rules_a_line_says_how_many_are_missing() -> None:
+    rules = [fact("rule", f"Never do {'so ' * n}.") for n in (90, 1, 2)]
+    lines = added_lines(rules, 0.0, 30.0)
+    assert lines == (RULES, f"- {rules[1].text}", f"- {rules[2].text}", "[1 rule of the user did not fit]")
 
 
 WORDS = st.sampled_from(
@@ -285,9 +250,9 @@ WORDS = st.sampled_from(
 @given(st.lists(st.lists(WORDS, min_size=1, max_size=90).map(" ".join), max_size=6), st.text(max_size=200))
 def test_every_rule_stands_in_the_summary_once_it_was_added(said: list[str], model: str) -> None:
     facts = read_facts([user_message(text) for text in said])
-    lines = appended(standing(facts, summary(model)), 0)
-    after = standing(facts, summary(model, *lines))
-    assert not [f for f in after.lost if f.kind == "rule"]
+    lines = added_lines(missing_facts(facts, summary(model)), 0)
+    after = missing_facts(facts, summary(model, *lines))
+    assert not [f for f in after if f.kind == "rule"]
 
 
 SUMMARIES = st.sampled_from(

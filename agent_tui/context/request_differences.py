@@ -1,171 +1,39 @@
-"""Holds what all steps of a session sent, as one tree of messages, and finds where two requests begin to differ."""
+"""Where two requests begin to differ, in words."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Literal, NamedTuple
+from collections.abc import Collection, Sequence
+from typing import Literal
 
 from agent_tui.context.anchor import common_prefix
 from agent_tui.context.cuts import CLEARED_SUFFIX, CLIP_SUFFIX
+from agent_tui.context.sent_lists import SentLists, SentMessages, is_same_message, message_id
 from agent_tui.context.view import DROP_ID, EDIT_IDS
 from agent_tui.models.rows import FIXED_ROWS, RowId
-from agent_tui.models.steps import FixedPart, Sent, Step
+from agent_tui.models.steps import FixedPart, Step
 from agent_tui.records import dataclass
 from agent_tui.text.clean import one_line
 
-ROOT = 0
-
 
 @dataclass(slots=True, frozen=True)
-class SentMessages:
-    """The messages of a request as its body has them: keys and digests, see ``models.steps.Sent``. The
-    first ``same`` of them are those of the request that was given before to whoever made this."""
+class SentHistory:
+    """What the ``steps`` of a session sent. ``expected`` is a step that is not sent yet, with what it would send."""
 
-    keys: Sequence[str]
-    digests: Sequence[str]
-    same: int = 0
+    lists: SentLists
+    steps: Sequence[Step]
+    expected: tuple[Step, SentMessages] | None = None
 
+    def of(self, step: Step) -> SentMessages | None:
+        """What a step sent; None where that is not known."""
+        if self.expected is not None and step.id == self.expected[0].id:
+            return self.expected[1]
+        found = self.lists.of(step, self.steps) if step.sent is not None else None
+        return found if found is not None and (found.digests or not found.keys) else None
 
-class _Node(NamedTuple):
-    """A message as it was sent; ``depth`` counts from the root, itself included."""
-
-    parent: int
-    depth: int
-    key: str
-    digest: str
-    made_by: str
-
-
-class SentPaths:
-    """A tree whose nodes are messages as they were sent; a step is the node at which it ends.
-
-    Nodes are numbers, ``ROOT`` stands for no message. Adding a step costs what is new in it.
-    """
-
-    def __init__(self) -> None:
-        self._nodes = [_Node(ROOT, 0, "", "", "")]
-        self._next: dict[tuple[int, str], int] = {}
-        self._ends: dict[str, int] = {}
-        self._first: dict[str, str] = {}
-        self._lost: set[str] = set()
-        self._last = ROOT
-
-    def take(self, steps: Sequence[Step]) -> None:
-        """Adds the steps that are not here yet; they are looked for at the end."""
-        new: list[Step] = []
-        for step in reversed(steps):
-            if step.id in self._ends or step.id in self._lost:
-                break
-            new.append(step)
-        for step in reversed(new):
-            if step.sent is not None:
-                self._add(step.id, step.sent)
-            else:
-                self._lost.add(step.id)
-
-    def _add(self, step_id: str, sent: Sent) -> None:
-        """A step as it is stored. Where what it is a difference to is not here, as in a copy of a part of the session,
-        nothing is known of it."""
-        start = ROOT
-        if sent.base:
-            base = self._ends.get(sent.base)
-            if base is None or self.depth(base) < sent.kept:
-                self._lost.add(step_id)
-                return
-            start = self.ancestor(base, sent.kept)
-        self._ends[step_id] = self._grow(start, sent.keys, sent.digests, step_id)
-
-    def record(self, step_id: str, messages: SentMessages, settings: dict[str, str], marks: list[int]) -> Sent:
-        """Adds what a step sends, and returns how it is stored with it."""
-        self._lost.discard(step_id)
-        depth = min(messages.same, self.depth(self._last))
-        node = self.ancestor(self._last, depth)
-        while depth < len(messages.digests) and (found := self._next.get((node, messages.digests[depth]))) is not None:
-            node, depth = found, depth + 1
-        while self._nodes[node].made_by == step_id:
-            # Sent once more, changed: it is no difference to itself.
-            node, depth = self._nodes[node].parent, depth - 1
-        keys, digests = list(messages.keys[depth:]), list(messages.digests[depth:])
-        self._ends.pop(step_id, None)
-        self._last = self._ends[step_id] = self._grow(node, keys, digests, step_id)
-        return Sent(settings, self._nodes[node].made_by, depth, keys, digests, marks)
-
-    @contextmanager
-    def ahead(self, step_id: str, messages: SentMessages) -> Iterator[None]:
-        """Adds what a step would send and has not sent yet: it is here inside the ``with`` block only."""
-        length, depth = len(self._nodes), min(messages.same, self.depth(self._last))
-        start = self.ancestor(self._last, depth)
-        self._ends[step_id] = self._grow(start, messages.keys[depth:], messages.digests[depth:], step_id)
-        try:
-            yield
-        finally:
-            del self._ends[step_id]
-            for node in self._nodes[length:]:
-                del self._next[node.parent, node.digest]
-                if self._first.get(_message_id(node.key)) == step_id:
-                    del self._first[_message_id(node.key)]
-            del self._nodes[length:]
-
-    def _grow(self, node: int, keys: Sequence[str], digests: Sequence[str], by: str) -> int:
-        for key, digest in zip(keys, digests, strict=True):
-            found = self._next.get((node, digest))
-            if found is None:
-                found = self._next[node, digest] = len(self._nodes)
-                self._nodes.append(_Node(node, self._nodes[node].depth + 1, key, digest, by))
-                self._first.setdefault(_message_id(key), by)
-            node = found
-        return node
-
-    def end(self, step: Step) -> int | None:
-        """Returns the node at which a step ends; None where what it sent is not known."""
-        return self._ends.get(step.id)
-
-    def depth(self, node: int) -> int:
-        """Returns how many messages lead to a node, itself included."""
-        return self._nodes[node].depth
-
-    def ancestor(self, node: int, depth: int) -> int:
-        """The node at a depth on the way to another."""
-        while self._nodes[node].depth > depth:
-            node = self._nodes[node].parent
-        return node
-
-    def shared(self, one: int, other: int) -> int:
-        """Returns how many messages the ways to two nodes begin with in common."""
-        depth = min(self.depth(one), self.depth(other))
-        one, other = self.ancestor(one, depth), self.ancestor(other, depth)
-        while one != other:
-            one, other = self._nodes[one].parent, self._nodes[other].parent
-        return self.depth(one)
-
-    def messages(self, node: int) -> SentMessages:
-        """All messages on the way to a node."""
-        nodes = self._way(node)
-        return SentMessages([n.key for n in nodes], [n.digest for n in nodes])
-
-    def key(self, node: int) -> str:
-        """The key of the message at a node."""
-        return self._nodes[node].key
-
-    def first_sent_by(self, node: int) -> str:
-        """The id of the step that was the first to send the message at a node, wherever and in whichever form."""
-        return self._first[_message_id(self._nodes[node].key)]
-
-    def digests(self, node: int, start: int = 0) -> list[str]:
-        """The digests of the messages on the way to a node, from the ``start``-th on."""
-        return [each.digest for each in self._way(node, start)]
-
-    def _way(self, node: int, start: int = 0) -> list[_Node]:
-        found: list[_Node] = []
-        while self.depth(node) > start:
-            found.append(self._nodes[node])
-            node = self._nodes[node].parent
-        return found[::-1]
-
-
-def _message_id(key: str) -> str:
-    return key.partition("#")[0]
+    def was_sent(self, key: str, step: Step) -> bool:
+        """Returns whether another step sent a message, wherever and in whichever form."""
+        others = (other.sent_keys for other in self.steps if other.id != step.id and other.sent_keys is not None)
+        return any(is_same_message(key, each) for sent in others for each in sent.keys)
 
 
 Where = Literal["setting", "fixed", "message"]
@@ -265,26 +133,26 @@ def setting_difference(name: str, before: Step, after: Step) -> Difference:
 
 
 def message_difference(
-    paths: SentPaths, before: int, after: int, step_id: str, summaries: Collection[str] = ()
+    history: SentHistory, before: SentMessages, after: SentMessages, step: Step, summaries: Collection[str] = ()
 ) -> Difference | None:
-    """The first message in which two ways differ, of which the step goes the later one; None where that goes on from
-    the earlier one. A mere beginning of that one differs by what comes in the place of the rest. ``summaries`` are the
-    ids of messages that stand for compacted ones."""
-    index = paths.shared(before, after)
-    if index == paths.depth(before):
+    """The first message in which what a ``step`` sent differs from what was sent before; None where it goes on from
+    that. A mere beginning of it differs by what comes in the place of the rest. ``summaries`` are the ids of messages
+    that stand for compacted ones."""
+    index = before.shared(after)
+    if index == len(before.keys):
         return None
-    old = paths.key(paths.ancestor(before, index + 1))
-    if index == paths.depth(after):
+    old = before.keys[index]
+    if index == len(after.keys):
         return Difference("message", old, index, REWOUND)
-    place, last = paths.ancestor(after, index + 1), paths.key(before)
-    words = _message_words(old, paths.key(place), last, summaries)
-    if words == UNDONE and _message_id(last) not in map(_message_id, paths.messages(after).keys):
+    new, last = after.keys[index], before.keys[-1]
+    words = _message_words(old, new, last, summaries)
+    if words == UNDONE and message_id(last) not in map(message_id, after.keys):
         # An undo takes no message away: this went back past the compaction, or to where it holds.
-        words = BRANCH if paths.key(place) in summaries else REWOUND
-    elif words == REWOUND and paths.first_sent_by(place) != step_id:
+        words = BRANCH if new in summaries else REWOUND
+    elif words == REWOUND and history.was_sent(new, step):
         # It has been there before.
         words = BRANCH
-    return Difference("message", paths.key(place), index, words)
+    return Difference("message", new, index, words)
 
 
 REWOUND, BRANCH, UNDONE, COMPACTED = "rewound", "branch switched", "compaction undone", "compacted"
@@ -309,7 +177,7 @@ def _message_words(old: str, new: str, last: str, summaries: Collection[str]) ->
         return UNDONE if came_back else COMPACTED
     if old in summaries:
         return UNDONE
-    if _message_id(old) == _message_id(new):
+    if message_id(old) == message_id(new):
         if CLEARED_SUFFIX in new:
             return "old results cleared"
         if CLIP_SUFFIX in new:
@@ -322,7 +190,7 @@ def _message_words(old: str, new: str, last: str, summaries: Collection[str]) ->
 
 def _made(key: str) -> str:
     """When the message of a key was made, as its id says."""
-    return _message_id(key).partition("_")[2]
+    return message_id(key).partition("_")[2]
 
 
 def _row_words(row: RowId, before: Sequence[FixedPart], after: Sequence[FixedPart]) -> str:
