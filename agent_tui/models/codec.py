@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -18,9 +18,6 @@ T = TypeVar("T")
 Load = Callable[[Any], Any]
 Report = Callable[[str], None]
 """Is told the name (``Type.field``) of a field that a type does not have."""
-
-LOCAL: Mapping[str, bool] = types.MappingProxyType({"local": True})
-"""``metadata`` of a field that stays in the process that made it: ``field(default=…, metadata=LOCAL)``."""
 
 
 def ignore(name: str) -> None:
@@ -63,8 +60,8 @@ def dumps(value: Any) -> str:
 
 
 def dumps_for_pipe(value: Any) -> str:
-    """The same for a process of the same version: with fields hidden from ``repr``, but without those that are LOCAL or
-    at a default of None, True or False."""
+    """The same for a process of the same version: with fields hidden from ``repr``, but without those that are at a
+    default of None, True or False."""
     return _FOR_PIPE.encode(value)
 
 
@@ -87,22 +84,16 @@ def decoder(hint: Any, unknown: Report = ignore) -> Load:
 
 
 @cache
-def travelling(cls: type) -> tuple[str, ...]:
-    """The names of the fields that go to another process."""
-    return tuple(f.name for f in dataclasses.fields(cls) if not f.metadata.get("local"))
-
-
-@cache
 def _travelling_defaults(cls: type) -> tuple[tuple[str, Any], ...]:
     """The fields that go to another process, with the default that need not be sent; MISSING where all must be."""
     fields = {f.name: f.default for f in dataclasses.fields(cls)}
     unsent = {name for name, default in fields.items() if default is None or isinstance(default, bool)}
-    return tuple((name, fields[name] if name in unsent else dataclasses.MISSING) for name in travelling(cls))
+    return tuple((name, fields[name] if name in unsent else dataclasses.MISSING) for name in fields)
 
 
 @cache
 def _public_fields(cls: type) -> tuple[str, ...]:
-    return tuple(f.name for f in dataclasses.fields(cls) if f.repr and not f.metadata.get("local"))
+    return tuple(f.name for f in dataclasses.fields(cls) if f.repr)
 
 
 @cache

@@ -8,7 +8,6 @@ from dataclasses import field
 from typing import Literal, Protocol, TypeAlias
 
 from agent_tui.config import ModelSettings
-from agent_tui.models.codec import LOCAL
 from agent_tui.models.failure import Adaptation, Failure
 from agent_tui.models.messages import AttachmentPart, Message, Metadata
 from agent_tui.models.rows import RowId
@@ -96,12 +95,12 @@ class SentMessage:
     """A message as it is sent: cleared or clipped results are already replaced.
 
     ``key`` is the message's id, with a suffix where its content differs from what is stored (``#cleared``);
-    ``stored`` is then the message as it is stored, which is not sent to the worker.
+    ``stored`` is then the message as it is stored.
     """
 
     message: Message
     key: str
-    stored: Message | None = field(default=None, metadata=LOCAL)
+    stored: Message | None = None
 
 
 @dataclass(slots=True)
@@ -114,7 +113,7 @@ class ToolSchema:
     parameters: Metadata
     provider: Metadata | None = None
     tokens: int = 0
-    _text: str = field(default="", init=False, repr=False, compare=False, metadata=LOCAL)
+    _text: str = field(default="", init=False, repr=False, compare=False)
 
     @property
     def text(self) -> str:
@@ -220,8 +219,8 @@ class ModelRequest:
     sent_before: int = 0
     """So many of the messages were sent by the newest request that they begin with, where that was not the last one:
     after an undo, or on another branch. 0 otherwise."""
-    reckoned: Reckoned | None = field(default=None, metadata=LOCAL)
-    """None while its parts are still being counted, and outside this process."""
+    reckoned: Reckoned | None = None
+    """None while its parts are still being counted."""
 
 
 @dataclass(slots=True, frozen=True)

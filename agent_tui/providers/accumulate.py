@@ -1,10 +1,4 @@
-"""Our own accumulator of streamed answers. LiteLLM's ``stream_chunk_builder`` is never used: depending on the version
-it doubles thinking, or drops unsigned thinking, reasoning items and reasoning details.
-
-The provider's own events are read where they can be had (``net.Tap``), because LiteLLM's chunks have lost things by
-then; its chunks are the source where they cannot (another transport, an unknown protocol, an answer that was not
-streamed).
-"""
+"""A streamed answer as it is stored: the events of every API become parts, usage and an end."""
 
 from __future__ import annotations
 
@@ -17,28 +11,24 @@ from typing import Any
 from agent_tui.models.requests import WITHOUT_CALL, Delta, Finished, FinishReason, StreamItem, Target, UsageReport
 from agent_tui.models.usage import ABSURD_WINDOWS, STANDARD, Prices, TokenUsage
 from agent_tui.providers.catalog import dialect_of, family_record, wire_of
-from agent_tui.providers.dialects import anthropic, bedrock, chat, cohere, gemini, ollama, responses
+from agent_tui.providers.dialects import anthropic, chat, cohere, gemini, ollama, responses
 from agent_tui.providers.dialects.endings import BadEnd
 from agent_tui.providers.dialects.parts import Event, PartBuilder, StreamReader
 from agent_tui.providers.dialects.search import searches_reported
 from agent_tui.providers.dialects.shared import ABSURD_NUMBER, WRITES, finite, mapping, number
 from agent_tui.providers.limits import billed
-from agent_tui.providers.litellm import kept_chunks
 from agent_tui.providers.net import BODY_LIMIT, Tap
 from agent_tui.text.numbers import plural
 from agent_tui.text.strict_json import strict
 
 log = logging.getLogger(__name__)
 
-# Chunks that are held back while the tap has seen bytes but no event yet.
-_PATIENCE = 3
 _MISSHAPEN = (TypeError, ValueError, AttributeError, KeyError, IndexError, OverflowError, RecursionError)
 
 
 _STREAMS: tuple[type[StreamReader], ...] = (
     responses.ResponsesStream,
     anthropic.AnthropicStream,
-    bedrock.ConverseStream,
     gemini.GeminiStream,
     chat.ChatStream,
     cohere.CohereStream,
@@ -65,18 +55,15 @@ class Accumulator:
     ) -> None:
         self.target = target
         dialect = dialect_of(target.provider)
-        self.tap = Tap(json_lines=dialect.json_lines, limit=limit)
+        self.tap = Tap(limit)
         self._window = window
         self._prices = prices
         self._tags = dialect.think_tags and family_record(target.family).think_tags
-        self._guessed = dialect.guessed_reasoning
+        self.estimates = False
+        """A number of reasoning tokens may be made up."""
         self._hidden_thoughts = family_record(target.family).thought_signatures
         self._out = PartBuilder(names)
         self._stream: StreamReader | None = None
-        self.independent = False
-        """The provider's own events are read, whatever LiteLLM makes of them."""
-        self._held: list[Any] = []
-        self._made_up: dict[str, Any] | None = None
         self.bad_end: BadEnd | None = None
         """How the provider said that it ended, where that is the end of no answer; known once it is finished."""
         self._reported: TokenUsage | None = None
@@ -93,34 +80,30 @@ class Accumulator:
     def raw_error(self) -> dict[str, Any] | None:
         return self._out.error
 
-    def feed(self, chunk: Any) -> list[StreamItem]:
-        """Returns the items that a chunk of LiteLLM's stream, and everything the provider sent until now, adds."""
-        self._drain()
-        if not self.independent:
-            self._held.append(chunk)
-            if self._stream is not None or not self.tap.seen or len(self._held) >= _PATIENCE:
-                self._fall_back()
+    @property
+    def known(self) -> bool:
+        """Something of an answer was found in what came."""
+        return self._stream is not None
+
+    def read(self, event: Event) -> list[StreamItem]:
+        """Returns the items that an event adds which is given, as the gateway does."""
+        self._read_event(event)
         return self._items()
 
     def pump(self) -> list[StreamItem]:
-        """Returns the items that everything the provider sent until now adds, without a chunk of LiteLLM's (see
-        ``Tap.on_data``)."""
+        """Returns the items that everything the provider sent until now adds."""
         self._drain()
         return self._items()
 
-    def finish(self, stream: Any = None) -> list[StreamItem]:
+    def finish(self) -> list[StreamItem]:
         """The end, of whatever kind: parts are closed and usage is reported, the provider's where there is any.
         ``Finished`` is only among the items when the answer was complete."""
         self.tap.close()
         self._drain()
-        if not self.independent:
-            self._fall_back()
-            if not self._out.usage:
-                self._take_usage(kept_chunks(stream))
         self._out.close_all()
         items = self._items()
         if self._reported is None:
-            made, problem = estimated(self._made_up, self._chars), rejection(self._out.usage, self._window)
+            made, problem = estimated(self._chars), rejection(self._out.usage, self._window)
             said = reported(self._out.usage, self._hidden_thoughts)
             usage = replace(made, raw=as_it_came(self._out.usage)) if said is None else said
             usage = replace(usage, service_tier=self._service)
@@ -150,16 +133,17 @@ class Accumulator:
         return ending
 
     def _drain(self) -> None:
-        if self._stream is not None and not self.independent:
-            return
         for event in self.tap.take():
-            if error := event.get("error"):
-                self._out.error = error if isinstance(error, dict) else {"message": str(error)}
-            elif event.get("type") == "error":
-                self._out.error = event
-            self._take_event(event)
-        if self.independent and self.tap.done:
+            self._read_event(event)
+        if self.known and self.tap.done:
             self._out.end()
+
+    def _read_event(self, event: Event) -> None:
+        if error := event.get("error"):
+            self._out.error = error if isinstance(error, dict) else {"message": str(error)}
+        elif event.get("type") == "error":
+            self._out.error = event
+        self._take_event(event)
 
     def _take_event(self, event: Event) -> None:
         self._model = self._model or _model_of(event)
@@ -168,7 +152,6 @@ class Accumulator:
         try:
             if self._stream is None:
                 self._stream = self._recognise(event)
-                self.independent = self._stream is not None
             if self._stream is not None and self._stream.knows(event):
                 self._stream.event(event)
         except _MISSHAPEN as error:
@@ -179,28 +162,6 @@ class Accumulator:
         wire = wire_of(self.target)
         readers = _STREAMS if wire is None else (wire.stream, *_STREAMS)
         return next((reader(self._out, self._tags) for reader in readers if reader.knows(event)), None)
-
-    def _fall_back(self) -> None:
-        """Read LiteLLM's chunks: chat-completion chunks, or the events of a Responses call."""
-        held, self._held = self._held, []
-        for chunk in held:
-            event = _as_event(chunk)
-            if self._stream is None:
-                own = responses.ResponsesStream
-                self._stream = own(self._out) if own.knows(event) else chat.ChatStream(self._out, self._tags)
-            # A chunk of LiteLLM carries usage it may have invented; only ``stream.chunks`` tells (see ``finish``).
-            usage = event.pop("usage", None) if isinstance(self._stream, chat.ChatStream) else None
-            self._made_up = usage if isinstance(usage, dict) else self._made_up
-            self._take_event(event)
-
-    def _take_usage(self, chunks: Any) -> None:
-        """LiteLLM keeps the chunks as they came; usage in one of them is the provider's."""
-        for chunk in chunks:
-            usage = getattr(chunk, "usage", None)
-            if usage is not None:
-                self._out.report(_as_event(usage))
-        if self._made_up and self._out.usage:
-            self._out.usage.update({k: v for k, v in self._made_up.items() if v is not None})
 
     def _items(self) -> list[StreamItem]:
         items: list[StreamItem] = [*self._out.take()]
@@ -213,7 +174,7 @@ class Accumulator:
                 searches=self._out.searches,
                 hidden_thoughts=self._hidden_thoughts,
             )
-            if usage is not None and not self.independent and self._guessed:
+            if usage is not None and self.estimates:
                 usage = replace(usage, reasoning_source="estimated")
             if usage is not None:
                 usage = replace(usage, service_tier=self._service)
@@ -251,12 +212,6 @@ def service_of(event: Event) -> str | None:
 _LONGEST_SERVICE = 40
 _SERVICES = {"default": STANDARD, "on_demand": STANDARD, "batch": "batches"}
 """The names of tiers of service where they are not those of the table of prices."""
-
-
-def _as_event(chunk: Any) -> Event:
-    dump = getattr(chunk, "model_dump", None)
-    event: Event = dump(mode="json", warnings=False) if dump else dict(chunk) if isinstance(chunk, dict) else {}
-    return event
 
 
 # Without a known window: larger than any model's.
@@ -324,12 +279,10 @@ def cache_told(raw: Mapping[str, Any]) -> dict[str, float]:
         take(name, lives.get(name))
     for name in ("prompt_cache_hit_tokens", "prompt_cache_miss_tokens", "cache_discount"):
         take(name, raw.get(name))
-    by_kind = (("cacheTokensDetails", "modality", "tokenCount"), ("cacheDetails", "ttl", "inputTokens"))
-    for field, name, amount in by_kind:
-        rows = raw.get(field)
-        for row in rows[:_MOST_TOLD] if isinstance(rows, list) else ():
-            entry = mapping(row)
-            take(f"{field} {str(entry.get(name) or '?')[:20]}", entry.get(amount))
+    rows = raw.get("cacheTokensDetails")
+    for row in rows[:_MOST_TOLD] if isinstance(rows, list) else ():
+        entry = mapping(row)
+        take(f"cacheTokensDetails {str(entry.get('modality') or '?')[:20]}", entry.get("tokenCount"))
     return found
 
 
@@ -351,20 +304,14 @@ def _possible(usage: TokenUsage, window: int | None) -> bool:
     return 0 < usage.input <= largest and 0 <= usage.output <= largest
 
 
-def estimated(raw: Mapping[str, Any] | None, output_chars: int) -> TokenUsage:
-    """Returns the stand-in for a report that did not come: the client library's own count where it made one, else four
-    characters a token of the answer. Never anchors."""
-    made = _read(raw) if raw else None
-    if made is not None and made.input >= 0 and made.output >= 0:
-        return TokenUsage(made.input, made.output, source="estimated", reasoning_source="estimated")
+def estimated(output_chars: int) -> TokenUsage:
+    """Returns the stand-in for a report that did not come: four characters a token of the answer. Never anchors."""
     return TokenUsage(0, -(-output_chars // 4), source="estimated", reasoning_source="estimated")
 
 
 def _read(raw: Mapping[str, Any], hidden_thoughts: bool = False) -> TokenUsage | None:
     if "promptTokenCount" in raw or "totalTokenCount" in raw:
         return gemini.read_usage(raw)
-    if "inputTokens" in raw:
-        return bedrock.read_usage(raw)
     if isinstance(raw.get("tokens"), Mapping) or "billed_units" in raw:
         return cohere.read_usage(raw)
     if "prompt_eval_count" in raw or "eval_count" in raw:

@@ -10,8 +10,8 @@ import contextlib
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
 
+from agent_tui.errors import WorkerError
 from agent_tui.models.failure import Failure, FailureKind, make_failure
 from agent_tui.models.requests import (
     Delta,
@@ -29,8 +29,7 @@ from agent_tui.providers.catalog import Called, Key, missing_key_line, own_limit
 from agent_tui.providers.dialects.outgoing import OutgoingRequest
 from agent_tui.providers.direct import Connections, HttpCall, NetworkSettingsError, NoAddressError, encode, exchange
 from agent_tui.providers.errors import NotAnAnswerError, StreamError, bad_end_failure, classify
-from agent_tui.providers.failure_lines import bound_failure, failure
-from agent_tui.providers.litellm import said_why
+from agent_tui.providers.failure_lines import bound_failure, failure, worker_failure
 from agent_tui.providers.net import BODY_LIMIT, BoundError
 from agent_tui.providers.request import build_call
 from agent_tui.text.strict_json import strict
@@ -151,8 +150,13 @@ Emit = Callable[[StreamItem], None]
 
 
 async def run(request: ModelRequest, info: ModelInfo, emit: Emit, connections: Connections) -> None:
-    """Streams one answer of a provider that is called directly into ``emit``, ending with exactly one Finished or
-    Failed. Only cancellation is raised; it closes the connection."""
+    """``run_answer`` of a provider that is called directly."""
+    await run_answer(request, info, emit, lambda key: DirectAnswer(request, info, emit, key, connections))
+
+
+async def run_answer(request: ModelRequest, info: ModelInfo, emit: Emit, make: Callable[[Key], ModelAnswer]) -> None:
+    """Streams one answer into ``emit``, ending with exactly one Finished or Failed. Only cancellation is raised; it
+    closes the connection."""
     secrets: list[str] = []
     try:
         key = resolve_key(request.spec, info.target.provider)
@@ -160,7 +164,7 @@ async def run(request: ModelRequest, info: ModelInfo, emit: Emit, connections: C
         if (early := early_failure(request.spec, info, key)) is not None:
             emit(Failed(early))
             return
-        await DirectAnswer(request, info, emit, key, connections).stream()
+        await make(key).stream()
     except Exception as error:
         log.exception("A call ended with a fault of this program")
         called = Called(info.target.provider, request.spec.api_base, request.spec.api_key_env)
@@ -181,7 +185,7 @@ def early_failure(spec: ModelSpec, info: ModelInfo, key: Key) -> Failure | None:
     return None
 
 
-class StreamedAnswer:
+class ModelAnswer:
     """What is emitted ends with exactly one Finished or Failed. How a call is made and sent is said by subclasses:
     ``_send`` has the answer read into the accumulator."""
 
@@ -194,8 +198,6 @@ class StreamedAnswer:
         self.accumulator.tap.on_data = self._arrived
         self._silence = Silence(request, lambda: self.accumulator.complete)
         self._clock = asyncio.timeout(None)
-        self._source: Any = None
-        """LiteLLM's stream, where there is one."""
         self._names: Mapping[str, str] = {}
         self._started = False
         self._broken: BoundError | None = None
@@ -209,47 +211,35 @@ class StreamedAnswer:
             self._emit(Started(self._info.target, made.notes))
             self._silence.broken()
             async with asyncio.timeout(self._silence.patience()) as self._clock:
-                await self._send(made)
+                await self._send()
         except asyncio.CancelledError:
             raise
         except Exception as error:
             silent = self._clock.expired()
-            if not (silent and self.accumulator.complete) and (silent or not await self._read_on(error)):
+            if not self._is_whole(error):
                 self._fail(error, silent)
                 return
-        finally:
-            await self._close()
         self._end()
 
     def _build(self) -> OutgoingRequest:
         return build_call(self._request, self._info)
 
-    async def _send(self, made: OutgoingRequest) -> None:
+    async def _send(self) -> None:
         raise NotImplementedError
 
-    async def _close(self) -> None:
-        """Closes what the answer is read from, where that does not happen by itself."""
-
     def _arrived(self) -> None:
-        """Bytes came, whatever LiteLLM makes of them: not silence, and worth showing at once."""
+        """Bytes came: not silence, and worth showing at once."""
         self._take(self.accumulator.pump())
 
     def _take(self, items: list[StreamItem]) -> None:
         self._emit_content(items)
         self._silence.wait_on(self._clock)
 
-    async def _read_on(self, error: Exception) -> bool:
-        """Reading failed over an answer that may be whole all the same: the rest is read as the provider sent it. False
-        when there is no such answer, or it does not end as it should."""
-        if not self.accumulator.independent or self.accumulator.raw_error is not None or self._bound() is not None:
-            return False
-        try:
-            async with asyncio.timeout(self._silence.patience()) as self._clock:
-                await self.accumulator.tap.drain()
-        except Exception:
-            log.debug("The rest of the answer cannot be read", exc_info=True)
-        if self._bound() is None:
+    def _is_whole(self, error: Exception) -> bool:
+        """Returns whether an answer came to its end, though what came behind that could not be read."""
+        if self.accumulator.known and self._bound() is None and not isinstance(error, BoundError):
             with contextlib.suppress(BoundError):
+                self.accumulator.tap.close()
                 self._emit_content(self.accumulator.pump())
         if self._bound() is not None or not self.accumulator.complete or self.accumulator.raw_error is not None:
             return False
@@ -257,9 +247,9 @@ class StreamedAnswer:
         return True
 
     def _end(self) -> None:
-        """A stream that ends without saying why was cut off, whatever LiteLLM makes of it."""
+        """A stream that ends without saying why was cut off."""
         try:
-            last = self.accumulator.finish(self._source)
+            last = self.accumulator.finish()
             self._emit_content(last)
         except Exception as error:
             self._fail(error)
@@ -273,8 +263,7 @@ class StreamedAnswer:
             self._emit_failure(odd)
         elif (bad := self.accumulator.bad_end) is not None:
             self._emit(Failed(bad_end_failure(bad, self._called, self._info.target.model, self._started)))
-        elif end is not None and (self.accumulator.tap.seen or said_why(self._source)):
-            # LiteLLM makes up a finish reason where none came.
+        elif end is not None:
             self._emit(end)
         else:
             kind: FailureKind = "interrupted_stream" if self._started else "empty_answer"
@@ -303,12 +292,14 @@ class StreamedAnswer:
     def _no_answer(self) -> NotAnAnswerError | None:
         """Returns the error for an answer that came with status 200 and is nothing that a model's API sends; None for
         any other."""
-        known = self._started or self.accumulator.independent
+        known = self._started or self.accumulator.known
         found = None if known else self.accumulator.tap.no_answer()
         return NotAnAnswerError(*found) if found is not None else None
 
     def _emit_failure(self, error: BaseException) -> None:
-        if isinstance(error, (NoAddressError, NetworkSettingsError)):
+        if isinstance(error, WorkerError):
+            found = worker_failure(str(error))
+        elif isinstance(error, (NoAddressError, NetworkSettingsError)):
             found = make_failure("invalid_request", f"{error} Nothing was sent.")
         else:
             secrets = [self._key.value] if self._key.value else []
@@ -347,17 +338,17 @@ class StreamedAnswer:
     def _remains(self) -> list[StreamItem]:
         """Returns the items that the accumulator still holds of a broken stream: usage reported at its start, open
         parts."""
-        if self._source is None and not self.accumulator.tap.seen:
+        if not self.accumulator.known:
             return []
         try:
-            items = self.accumulator.finish(self._source)
+            items = self.accumulator.finish()
         except Exception:
             log.debug("Nothing could be saved of the broken stream", exc_info=True)
             return []
         return [i for i in items if not (isinstance(i, UsageReport) and i.usage.source == "estimated")]
 
 
-class DirectAnswer(StreamedAnswer):
+class DirectAnswer(ModelAnswer):
     """The answer to a call straight to the provider."""
 
     def __init__(self, request: ModelRequest, info: ModelInfo, emit: Emit, key: Key, connections: Connections) -> None:
@@ -372,6 +363,6 @@ class DirectAnswer(StreamedAnswer):
         self._content = self._call.content
         return made
 
-    async def _send(self, made: OutgoingRequest) -> None:
+    async def _send(self) -> None:
         assert self._call is not None, "it is built before it is sent"
         await exchange(self._connections, self._call, self._content, self.accumulator.tap)

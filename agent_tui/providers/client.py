@@ -1,23 +1,23 @@
-"""The models, as the program calls them: direct ones by tasks of its own, the others through LiteLLM's worker."""
+"""The models, as the program calls them: direct ones by tasks of its own, the others through the gateway."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
-from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_tui.models.requests import Failed, Finished, ModelInfo, ModelRequest, ModelSpec, StreamItem
-from agent_tui.providers.catalog import is_direct, resolve_key, resolve_target
+from agent_tui.providers.catalog import is_direct, resolve_target
 from agent_tui.providers.gathering import DeltaGatherer, in_turns
 from agent_tui.providers.limits import ServerFacts, describe
 from agent_tui.providers.worker.client import WorkerClient
 from agent_tui.providers.worker.protocol import WorkerState
 
 if TYPE_CHECKING:
+    from agent_tui.providers.calling import Emit
     from agent_tui.providers.direct import Connections
 
 log = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ class ModelClient:
         if is_direct(spec, resolve_target(spec)):
             await (await self._connections()).warm(spec.api_base)
         else:
-            await self.worker.prepare(spec)
+            await self.worker.prepare()
 
     async def close(self) -> None:
         """Ends the worker and closes the connections."""
@@ -71,28 +71,10 @@ class ModelClient:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
         """The answer as it arrives, ending with exactly one Finished or Failed. Closing the generator cancels it."""
         connections = await self._connections()
-        from agent_tui.providers.calling import early_failure
-
-        info, spec = await self._asked(request), request.spec
-        if is_direct(spec, info.target):
-            answer = self._stream_here(request, info, connections)
-        elif (early := early_failure(spec, info, resolve_key(spec, info.target.provider))) is not None:
-            yield Failed(early)
-            return
-        else:
-            answer = self.worker.stream(request, info)
-        async with aclosing(answer) as items:
-            async for item in items:
-                yield item
-
-    async def _stream_here(
-        self, request: ModelRequest, info: ModelInfo, connections: Connections
-    ) -> AsyncGenerator[StreamItem, None]:
-        from agent_tui.providers.calling import run
-
+        info = await self._asked(request)
         arrived: asyncio.Queue[StreamItem] = asyncio.Queue()
         gatherer = DeltaGatherer(arrived.put_nowait)
-        call = asyncio.create_task(run(request, info, gatherer.put, connections), name="model call")
+        call = asyncio.create_task(self._call(request, info, gatherer.put, connections), name="model call")
         try:
             async for item in in_turns(arrived):
                 yield item
@@ -102,6 +84,16 @@ class ModelClient:
             gatherer.drop()
             call.cancel()
             await asyncio.wait([call], timeout=END_PATIENCE)
+
+    async def _call(self, request: ModelRequest, info: ModelInfo, emit: Emit, connections: Connections) -> None:
+        from agent_tui.providers.calling import run, run_answer
+
+        if is_direct(request.spec, info.target):
+            await run(request, info, emit, connections)
+            return
+        from agent_tui.providers.litellm_gateway import GatewayAnswer
+
+        await run_answer(request, info, emit, lambda key: GatewayAnswer(request, info, emit, key, self.worker))
 
     async def describe(self, spec: ModelSpec) -> ModelInfo:
         """The model's description, with what its server says. What one has said holds until it says something else.

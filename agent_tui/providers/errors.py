@@ -1,6 +1,7 @@
-"""Exceptions of LiteLLM and the network, told apart and put into words: every kind of ``Failure``.
+"""Errors of providers and the network, told apart and put into words: every kind of ``Failure``.
 
-Works on attributes and names alone, so nothing of LiteLLM is imported here.
+Works on what is seen of an error (attributes, names of classes, words), so that nothing of a library is imported here,
+and the gateway can send it.
 """
 
 from __future__ import annotations
@@ -8,8 +9,8 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import field, replace
 from typing import Any
 
 from agent_tui.models.failure import RETRYABLE, Failure, FailureKind, Overflow
@@ -27,6 +28,7 @@ from agent_tui.providers.overflow import is_overflow, sizes
 from agent_tui.providers.refusals import names_history, speaks_of_bytes
 from agent_tui.providers.secrets import redact
 from agent_tui.providers.waits import reset_after, retry_after, said_wait, wants_retry
+from agent_tui.records import dataclass
 
 _REFUSED = re.compile(
     r"content[_ ]policy|content[_ ]filter|content management policy|responsibleaipolicy|safety system|usage policy|"
@@ -132,8 +134,27 @@ class NotAnAnswerError(Exception):
         super().__init__(f"{kind} “{shown[:SHOWN]}{more}”")
 
 
+@dataclass(slots=True, frozen=True)
+class Seen:
+    """What is seen of an error: ``own`` are the names of its classes, ``names`` of those beneath it, too."""
+
+    own: list[str]
+    names: list[str]
+    text: str
+    status: int | None = None
+    headers: list[dict[str, str]] = field(default_factory=list)
+
+
+class GatewayError(Exception):
+    """An error in the gateway's library."""
+
+    def __init__(self, seen: Seen) -> None:
+        super().__init__(seen.text)
+        self.seen = seen
+
+
 def chain(error: BaseException) -> list[BaseException]:
-    """The error and what lies beneath it: LiteLLM's ``original_exception``, then causes and contexts."""
+    """The error and what lies beneath it: a library's ``original_exception``, then causes and contexts."""
     found: list[BaseException] = []
     queue: list[object] = [error]
     while queue and len(found) < 20:
@@ -144,27 +165,21 @@ def chain(error: BaseException) -> list[BaseException]:
     return found
 
 
-def unwrap(error: BaseException) -> BaseException:
-    """Returns the error that happened in truth: LiteLLM wraps errors of a running stream in ``MidStreamFallbackError``,
-    whose own status and class (503, unavailable) say nothing."""
-    for _ in range(5):
-        original = getattr(error, "original_exception", None)
-        if type(error).__name__ != "MidStreamFallbackError" or not isinstance(original, BaseException):
-            return error
-        error = original
-    return error
+def seen_of(error: BaseException) -> Seen:
+    if isinstance(error, GatewayError):
+        return error.seen
+    errors = chain(error)
+    text = "\n".join(dict.fromkeys(t for t in map(_text, errors) if t))
+    headers = [found for error in errors for found in _headers(error)]
+    return Seen(sorted(_names(error)), sorted(_names(*errors)), text, _http_status(errors), headers)
 
 
 def classify(error: BaseException, called: Called, model: str, started: bool, secrets: Iterable[str] = ()) -> Failure:
     """The failure an exception stands for. ``started``: part of the answer had arrived. Never raises."""
-    error = unwrap(error)
-    errors = chain(error)
-    names = _names(*errors)
-    text = "\n".join(dict.fromkeys(t for t in map(_text, errors) if t))
-    status = _http_status(errors)
-    headers = [found for error in errors for found in _headers(error)]
+    seen = seen_of(error)
+    names, text, status, headers = set(seen.names), seen.text, seen.status, seen.headers
     told = sizes(text) if status in _REFUSALS else None
-    kind = _kind(_names(error), names, text, status, started)
+    kind = kind_of(seen, started)
     if kind not in ("context_overflow", "invalid_request"):
         told = None
     elif told is not None:
@@ -214,70 +229,93 @@ def _names(*errors: BaseException) -> set[str]:
     return {cls.__name__ for error in errors for cls in type(error).__mro__}
 
 
-def _kind(own: set[str], names: set[str], text: str, status: int | None, started: bool) -> FailureKind:
-    """The first that fits. ``own`` are the classes of the error itself, ``names`` of what lies beneath it, too."""
-    if status in _REFUSALS and is_overflow(text):
-        return "context_overflow"
-    if status == 413 or (status in (400, None) and speaks_of_bytes(text)):
-        return "too_large"
-    if "ContextWindowExceededError" in names:
-        return "context_overflow"
-    if "NotAnAnswerError" in own:
-        return "bad_answer"
-    if names & {"ModuleNotFoundError", "ImportError"} or MISSING_PACKAGE.search(text):
-        return "invalid_request"
-    if "ContentPolicyViolationError" in names:
-        return "content_refused"
-    if names & _TIMEOUT_NAMES and "RateLimitError" not in names:
-        return "timeout"
-    if status in (500, 502, 503) and names & _CONNECT_NAMES:
-        return "connection"
-    if not started and (names & _NO_HTTP_NAMES or _NO_HTTP.search(text)):
-        return "bad_answer"
-    if not started and status is None and names & {"JSONDecodeError", "UnicodeDecodeError"}:
-        return "bad_answer"
-    if names & _NETWORK_NAMES or (
-        status in (None, 500)
-        and own & {"APIConnectionError", "InternalServerError"}
-        and (_LOST.search(text) or _CUT.search(text))
-    ):
-        return "interrupted_stream" if started else "connection"
-    if NO_CREDIT.search(text):
-        return "auth"
-    if status in (401, 403, 402) or own & {"AuthenticationError", "PermissionDeniedError"}:
-        return "content_refused" if status == 403 and _REFUSED.search(text) else "auth"
-    if status == 429 or "RateLimitError" in own or _RATE.search(text):
-        return "rate_limit"
-    if status in (400, 404, 500, 501, None) and names_history(text):
-        return "invalid_request"
-    if status == 404 or "NotFoundError" in own:
-        return "not_found"
-    if status == 408:
-        return "timeout"
-    if status in (500, 501, None) and _UNABLE.search(text):
-        return "invalid_request"
-    if status in (529, 503) or "overloaded_error" in text.lower():
-        return "overloaded"
-    if status in (400, 422, None) and _REFUSED.search(text):
-        return "content_refused"
-    if status in (400, 422) and _BAD_KEY.search(text):
-        return "auth"
-    if status is not None and 400 <= status < 500:
-        return "not_found" if status == 400 and _MISSING_MODEL.search(text) else "invalid_request"
-    if (status or 0) >= 500 or _OVERLOADED.search(text):
-        return "overloaded"
-    if _AUTH.search(text):
-        return "auth"
-    if own & {"StreamError"} and status is None and _INVALID.search(text):
-        return "invalid_request"
-    if started:
-        return "interrupted_stream"
-    if "StreamError" in own and _UPSTREAM.search(text):
-        return "overloaded"
-    if "OSError" in names:
-        return "connection"
-    # LiteLLM's name for whatever it did not expect of an answer; a connection that failed says so further down.
-    return "empty_answer" if "APIConnectionError" in names else "invalid_request"
+@dataclass(slots=True, frozen=True)
+class Rule:
+    """A failure is of this kind where everything given fits."""
+
+    kind: FailureKind
+    status: Container[int | None] | None = None
+    own: frozenset[str] = frozenset()
+    """The error is of one of these classes."""
+    names: frozenset[str] = frozenset()
+    """It, or what lies beneath it, is."""
+    says: Callable[[str], object] | None = None
+    started: bool | None = None
+    """Part of the answer had arrived."""
+    unless: frozenset[str] = frozenset()
+
+    def fits(self, seen: Seen, started: bool) -> bool:
+        return (
+            (self.status is None or seen.status in self.status)
+            and self.started in (None, started)
+            and not (self.own and self.own.isdisjoint(seen.own))
+            and not (self.names and self.names.isdisjoint(seen.names))
+            and self.unless.isdisjoint(seen.names)
+            and (self.says is None or bool(self.says(seen.text)))
+        )
+
+
+def _classes(*names: str) -> frozenset[str]:
+    return frozenset(names)
+
+
+def _is_lost(text: str) -> bool:
+    return bool(_LOST.search(text) or _CUT.search(text))
+
+
+_LIBRARYS = _classes("APIConnectionError", "InternalServerError")
+RULES = (
+    Rule("context_overflow", status=_REFUSALS, says=is_overflow),
+    Rule("too_large", status={413}),
+    Rule("too_large", status={400, None}, says=speaks_of_bytes),
+    Rule("context_overflow", names=_classes("ContextWindowExceededError")),
+    Rule("bad_answer", own=_classes("NotAnAnswerError")),
+    Rule("invalid_request", names=_classes("ModuleNotFoundError", "ImportError")),
+    Rule("invalid_request", says=MISSING_PACKAGE.search),
+    Rule("content_refused", names=_classes("ContentPolicyViolationError")),
+    Rule("timeout", names=_TIMEOUT_NAMES, unless=_classes("RateLimitError")),
+    Rule("connection", status={500, 502, 503}, names=_CONNECT_NAMES),
+    Rule("bad_answer", names=_NO_HTTP_NAMES, started=False),
+    Rule("bad_answer", says=_NO_HTTP.search, started=False),
+    Rule("bad_answer", status={None}, names=_classes("JSONDecodeError", "UnicodeDecodeError"), started=False),
+    Rule("interrupted_stream", names=_NETWORK_NAMES, started=True),
+    Rule("connection", names=_NETWORK_NAMES),
+    Rule("interrupted_stream", status={None, 500}, own=_LIBRARYS, says=_is_lost, started=True),
+    Rule("connection", status={None, 500}, own=_LIBRARYS, says=_is_lost),
+    Rule("auth", says=NO_CREDIT.search),
+    Rule("content_refused", status={403}, says=_REFUSED.search),
+    Rule("auth", status={401, 402, 403}),
+    Rule("auth", own=_classes("AuthenticationError", "PermissionDeniedError")),
+    Rule("rate_limit", status={429}),
+    Rule("rate_limit", own=_classes("RateLimitError")),
+    Rule("rate_limit", says=_RATE.search),
+    Rule("invalid_request", status={400, 404, 500, 501, None}, says=names_history),
+    Rule("not_found", status={404}),
+    Rule("not_found", own=_classes("NotFoundError")),
+    Rule("timeout", status={408}),
+    Rule("invalid_request", status={500, 501, None}, says=_UNABLE.search),
+    Rule("overloaded", status={503, 529}),
+    Rule("overloaded", says=lambda text: "overloaded_error" in text.lower()),
+    Rule("content_refused", status={400, 422, None}, says=_REFUSED.search),
+    Rule("auth", status={400, 422}, says=_BAD_KEY.search),
+    Rule("not_found", status={400}, says=_MISSING_MODEL.search),
+    Rule("invalid_request", status=range(400, 500)),
+    Rule("overloaded", status=range(500, 600)),
+    Rule("overloaded", says=_OVERLOADED.search),
+    Rule("auth", says=_AUTH.search),
+    Rule("invalid_request", status={None}, own=_classes("StreamError"), says=_INVALID.search),
+    Rule("interrupted_stream", started=True),
+    Rule("overloaded", own=_classes("StreamError"), says=_UPSTREAM.search),
+    Rule("connection", names=_classes("OSError")),
+    # The library's name for whatever it did not expect of an answer; a lost connection is told apart above.
+    Rule("empty_answer", names=_classes("APIConnectionError")),
+)
+"""The kinds of failures: the first rule that fits."""
+
+
+def kind_of(seen: Seen, started: bool) -> FailureKind:
+    """The kind of a failure. ``started``: part of the answer had arrived."""
+    return next((rule.kind for rule in RULES if rule.fits(seen, started)), "invalid_request")
 
 
 def _text(error: BaseException) -> str:
@@ -305,10 +343,10 @@ def _status(error: BaseException) -> int | None:
     return None
 
 
-def _headers(error: BaseException) -> list[Mapping[str, str]]:
+def _headers(error: BaseException) -> list[dict[str, str]]:
     holders = (
         getattr(error, "litellm_response_headers", None),
         getattr(error, "headers", None),
         getattr(getattr(error, "response", None), "headers", None),
     )
-    return [holder for holder in holders if isinstance(holder, Mapping)]
+    return [{str(k): str(v) for k, v in holder.items()} for holder in holders if isinstance(holder, Mapping)]

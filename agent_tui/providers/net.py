@@ -22,7 +22,6 @@ from types import ModuleType
 from typing import Any, cast
 
 from agent_tui.models.failure import FailureKind
-from agent_tui.providers.dialects.bedrock import EventStreamDecoder, FrameBuffer
 from agent_tui.providers.dialects.parts import Event
 from agent_tui.providers.dialects.shared import parse_event
 from agent_tui.text.numbers import size
@@ -379,10 +378,8 @@ _BLANK = b"\xef\xbb\xbf \t\r\n"
 _SSE_STARTS = (b"data:", b"event:", b":", b"id:", b"retry:")
 
 
-def decoder_for(content_type: str, first: bytes) -> SseDecoder | JsonDecoder | EventStreamDecoder | None:
+def decoder_for(content_type: str, first: bytes) -> SseDecoder | JsonDecoder | None:
     """The decoder for a body that begins with ``first``; None where it is not a stream of events."""
-    if "vnd.amazon.eventstream" in content_type:
-        return EventStreamDecoder()
     head = first.lstrip(_BLANK)
     # No event and no line of a stream is a bare bracket: it is one value over several lines, whatever it is said to be.
     if head.splitlines()[:1] in ([b"{"], [b"["]):
@@ -397,43 +394,33 @@ def decoder_for(content_type: str, first: bytes) -> SseDecoder | JsonDecoder | E
 class Tap:
     """Events of one model call, in order, as the provider sent them. ``take`` empties the queue.
 
-    ``on_data`` is called whenever bytes have arrived: LiteLLM gives nothing for what it drops, for minutes on end.
-    ``json_lines``: LiteLLM gets the events as bare JSON lines instead of the bytes themselves. Its Cohere v2 reader
-    (1.105–1.109) parses every line of the stream as JSON and fails on ``event:`` and ``data:``.
-    ``limit`` is how many bytes the body may have, unpacked. ``broken`` is the bound that was reached, if any: LiteLLM
-    wraps what is raised below it beyond recognition.
-
-    Whoever reads on below gets whole lines (or frames) only: what the client libraries do with pieces of a line takes
-    the square of its length.
+    ``on_data`` is called whenever bytes have arrived. ``limit`` is how many bytes the body may have, unpacked;
+    ``broken`` is the bound that was reached, if any.
     """
 
-    def __init__(self, json_lines: bool = False, limit: int = BODY_LIMIT) -> None:
-        self.seen = False
-        self.json_lines = json_lines
+    def __init__(self, limit: int = BODY_LIMIT) -> None:
         self.limit = limit
         self.broken: BoundError | None = None
         self.on_data: Callable[[], None] = lambda: None
         self._events: deque[Event] = deque()
-        self._body: AsyncIterator[bytes] | None = None
         self.begin("")
 
     def begin(self, content_type: str) -> None:
         """A response starts; a later one (a retry) replaces one that brought no event."""
         self._content_type = content_type.lower()
-        self._decoder: SseDecoder | JsonDecoder | EventStreamDecoder | None = None
-        self._buffer: LineBuffer | FrameBuffer | None = None
+        self._decoder: SseDecoder | JsonDecoder | None = None
+        self._buffer = LineBuffer()
         self._head = self._start = b""
-        self._ended = False
+        self._begun = self._ended = False
 
-    def feed(self, data: bytes) -> bytes:
-        """Takes bytes of the body; gives those to read on with below. Raises BoundError, which is kept."""
-        below = self._read(data)
+    def feed(self, data: bytes) -> None:
+        """Takes bytes of the body. Raises BoundError, which is kept."""
+        self._read(data)
         self.on_data()
-        return below
 
     async def read_all(self, body: AsyncIterator[bytes]) -> None:
-        """Takes a whole body, for who reads nothing below. What ends a huge line is read in a thread, where others have
-        their turn. Raises BoundError, and what the network raises."""
+        """Takes a whole body. What ends a huge line is read in a thread, where others have their turn. Raises
+        BoundError, and what the network raises."""
         async for data in body:
             await self._in_turns(partial(self._read, data))
             self.on_data()
@@ -446,41 +433,33 @@ class Tap:
         else:
             read()
 
-    def _read(self, data: bytes) -> bytes:
+    def _read(self, data: bytes) -> None:
         try:
-            return self._feed(data)
+            self._feed(data)
         except BoundError as error:
             self.broken = error
             raise
 
-    def _feed(self, data: bytes) -> bytes:
+    def _feed(self, data: bytes) -> None:
         self._start += data[: max(0, _KEPT - len(self._start))]
-        if self._buffer is None:
+        if not self._begun:
             self._head += data
             if len(self._head) < _SNIFF and "stream" not in self._content_type:
-                return b""
-            data, self._head = self._head, b""
+                return
+            data, self._head, self._begun = self._head, b"", True
             self._decoder = decoder_for(self._content_type, data)
-            self._buffer = FrameBuffer() if isinstance(self._decoder, EventStreamDecoder) else LineBuffer()
-        if self._decoder is None:
-            return data
-        whole = self._buffer.feed(data)
-        self._take(self._decoder.feed(whole))
-        return whole
+        if self._decoder is not None:
+            self._events.extend(self._decoder.feed(self._buffer.feed(data)))
 
-    def close(self) -> bytes:
-        """The body ended: what is still buffered is the last event, and is given to be read below."""
+    def close(self) -> None:
+        """The body ended: what is still buffered is the last event."""
         self._ended = True
-        if self._decoder is None or self._buffer is None:
-            rest, self._head = self._head, b""
-            return rest
-        rest = self._buffer.close()
-        try:
-            self._take(self._decoder.feed(rest))
-            self._take(self._decoder.close())
-        except BoundError as error:
-            self.broken = error
-        return rest
+        if self._decoder is not None:
+            try:
+                self._events.extend(self._decoder.feed(self._buffer.close()))
+                self._events.extend(self._decoder.close())
+            except BoundError as error:
+                self.broken = error
 
     def no_answer(self) -> tuple[str, bytes] | None:
         """Content type and beginning of a body that came to its end and is no stream of events; None for one that is,
@@ -488,29 +467,12 @@ class Tap:
         start = self._start.lstrip(_BLANK)
         if not self._ended or not start or start.startswith(_SSE_STARTS):
             return None
-        return None if isinstance(self._decoder, EventStreamDecoder) else (self._content_type, self._start)
-
-    def _take(self, events: Iterable[Event]) -> None:
-        for event in events:
-            self.seen = True
-            self._events.append(event)
+        return self._content_type, self._start
 
     @property
     def done(self) -> bool:
         """The server said that nothing more comes."""
         return isinstance(self._decoder, SseDecoder) and self._decoder.done
-
-    def watch(self, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        self._body = body
-        return body
-
-    async def drain(self) -> None:
-        """Reads what is left of the body after LiteLLM gave up on it. Raises what the network raises."""
-        body, self._body = self._body, None
-        if body is not None:
-            async for data in body:
-                self.feed(data)
-        self.close()
 
     def take(self) -> Iterator[Event]:
         while self._events:

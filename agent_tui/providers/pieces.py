@@ -124,7 +124,7 @@ class PieceMaker:
 
     def _same(self, items: Sequence[SentMessage], treatments: Sequence[Treatment | None]) -> int:
         """Returns how many messages are the objects that were sent before, treated as before: a stored message does not
-        change, and what goes to the worker is kept by the same rule."""
+        change."""
         end = min(len(self._items), len(items))
         if all(map(is_, self._items, items)) and self._treatments[:end] == treatments[:end]:
             return end

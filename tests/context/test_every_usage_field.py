@@ -17,7 +17,7 @@ from agent_tui.context.accounting.spending import session_totals
 from agent_tui.headless.output import bill
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import COUNTS, TokenUsage, usage_json
-from agent_tui.providers.dialects import anthropic, bedrock, chat, cohere, gemini, ollama, responses
+from agent_tui.providers.dialects import anthropic, chat, cohere, gemini, ollama, responses
 from agent_tui.store.export_data import step_row
 from agent_tui.store.rows import dump_step, load_step
 from tests.support.every import every
@@ -95,18 +95,6 @@ READINGS: dict[str, Reading] = {
             "cachedContentTokenCount": 60,
         },
         {"input": 100, "output": 20, "reasoning": 5, "cache_read": 60},
-    ),
-    "bedrock": (
-        bedrock.read_usage,
-        {
-            "inputTokens": 10,
-            "outputTokens": 20,
-            "totalTokens": 120,
-            "cacheReadInputTokens": 60,
-            "cacheWriteInputTokens": 30,
-            "cacheDetails": [{"ttl": "5m", "inputTokens": 20}, {"ttl": "1h", "inputTokens": 10}],
-        },
-        {"input": 100, "output": 20, "cache_read": 60, "cache_write": 30, "cache_write_1h": 10},
     ),
     "cohere": (
         cohere.read_usage,

@@ -4,8 +4,7 @@ import pytest
 
 from agent_tui.models.requests import ModelSpec
 from agent_tui.providers.catalog import DUMMY_KEY, Key, resolve_key, resolve_target
-from agent_tui.providers.litellm import prepare_environment
-from agent_tui.providers.litellm_call import api_base, connection
+from agent_tui.providers.litellm_gateway import api_base, connection, prepare_environment
 from tests.support.every import every
 from tests.support.model_calls import environment, make_request
 

@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_tui.providers import litellm as private
 from agent_tui.providers import litellm_files as files
+from agent_tui.providers import litellm_gateway as private
 from agent_tui.providers import net
 from tests.support.every import every
 from tests.support.loopback import Loopback, Reply
@@ -130,7 +130,7 @@ async def test_every_way_of_asking_goes_through_send(monkeypatch: pytest.MonkeyP
             pass
     with httpx.Client() as plain:
         await asyncio.to_thread(plain.get, "http://127.0.0.1:9/")
-    why = "httpx's clients no longer ask by send(stream=, follow_redirects=): used for the tap and against redirects"
+    why = "httpx's clients no longer ask by send(stream=, follow_redirects=): used against redirects"
     assert [line.split()[0] for line in heard] == ["POST", "GET", "GET"], why
     assert all("follow_redirects" in line for line in heard[:2]), why
     assert "stream" in heard[1], why

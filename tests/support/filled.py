@@ -67,43 +67,6 @@ def _values(hint: Any) -> list[Any]:
     raise AssertionError(f"no values are known for {hint}")
 
 
-def without_local(value: Any) -> Any:
-    """A copy whose fields that stay in their process are at their defaults."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = {f.name: f for f in dataclasses.fields(value) if f.init}
-        return type(value)(
-            **{
-                name: _default(f) if f.metadata.get("local") else without_local(getattr(value, name))
-                for name, f in fields.items()
-            }
-        )
-    if isinstance(value, (list, tuple)):
-        return type(value)(without_local(v) for v in value)
-    return {k: without_local(v) for k, v in value.items()} if isinstance(value, dict) else value
-
-
-def local_fields(cls: type[Any]) -> set[str]:
-    """The fields, of a dataclass and of all in it, that stay in their process."""
-    found: set[str] = set()
-    for value in filled(cls):
-        _look(value, found)
-    return found
-
-
-def _look(value: Any, found: set[str]) -> None:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        for field in dataclasses.fields(value):
-            if field.metadata.get("local"):
-                found.add(f"{type(value).__name__}.{field.name}")
-            _look(getattr(value, field.name), found)
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            _look(item, found)
-    elif isinstance(value, dict):
-        for item in value.values():
-            _look(item, found)
-
-
 def every_field(value: Any) -> Any:
     """All that a value holds, fields left out of comparisons included, for ``==``."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from functools import cache
-from typing import Any
+from functools import cache, partial
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from agent_tui.models.messages import (
@@ -39,15 +38,11 @@ from agent_tui.models.requests import (
 )
 from agent_tui.models.usage import Limits, Prices, TokenUsage
 from agent_tui.providers import calling as call
-from agent_tui.providers.accumulate import Accumulator
 from agent_tui.providers.catalog import is_direct, resolve_target
-from agent_tui.providers.dialects.litellm import arguments
+from agent_tui.providers.dialects.litellm import LibraryCall
 from agent_tui.providers.direct import Connections
-from agent_tui.providers.litellm import listen
-from agent_tui.providers.litellm_call import LiteLLMAnswer, api_base, load_litellm
-from agent_tui.providers.net import Tap
+from agent_tui.providers.litellm_gateway import GatewayAnswer, library_events, load_litellm
 from agent_tui.providers.reasoning import prefix_fingerprint
-from agent_tui.providers.request import build_call
 from tests.recordings import RECORDINGS
 from tests.support.loopback import Loopback, Reply
 
@@ -174,19 +169,14 @@ def stream(
     info: ModelInfo,
     reply: Reply,
     *,
-    tapped: bool = True,
     message_id: str = "msg_answer",
-    via: str = "litellm",
+    via: Literal["auto", "litellm"] = "litellm",
 ) -> Streamed:
-    """One call against a server that answers with ``reply``: of LiteLLM, or (``via`` auto) as the product makes it."""
+    """One call against a server that answers with ``reply``: through LiteLLM, or as the product makes it."""
     with Loopback() as server:
         server.serve("*", reply)
-        where = moved(request.spec.api_base, server.url)
-        if via == "auto":
-            items, error = asyncio.run(_product(request, info, where))
-        else:
-            base = api_base(ModelSpec("x", request.spec.model, api_base=where), info.target)
-            items, error = asyncio.run(_call(litellm(), request, info, base, tapped))
+        spec = replace(request.spec, api_base=moved(request.spec.api_base, server.url), via=via)
+        items, error = asyncio.run(_product(replace(request, spec=spec), info))
         recorded = server.requests[-1] if server.requests else None
     target = info.target
     message = assemble(
@@ -199,7 +189,7 @@ def stream(
     usage = [item.usage for item in items if isinstance(item, UsageReport)]
     return Streamed(
         message,
-        usage[-1],
+        usage[-1] if usage else TokenUsage(0, 0, source="estimated"),
         next((item for item in items if isinstance(item, Finished)), None),
         items,
         recorded.json if recorded else {},
@@ -213,13 +203,21 @@ def moved(base: str | None, url: str) -> str:
     return url + (urlsplit(base).path if base else "")
 
 
-async def _product(request: ModelRequest, info: ModelInfo, base: str) -> tuple[list[StreamItem], Exception | None]:
+async def _product(request: ModelRequest, info: ModelInfo) -> tuple[list[StreamItem], Exception | None]:
     items: list[StreamItem] = []
-    request = replace(request, spec=replace(request.spec, api_base=base))
     async with aclosing(Connections()) as connections:
         await ask(request, info, items.append, connections)
     end = items[-1]
     return items, RuntimeError(end.failure.detail) if isinstance(end, Failed) else None
+
+
+class OwnGateway:
+    """The gateway's library in this process."""
+
+    async def events(self, call: LibraryCall) -> AsyncGenerator[dict[str, Any], None]:
+        async with aclosing(library_events(litellm(), call)) as events:
+            async for event in events:
+                yield event
 
 
 async def ask(
@@ -229,30 +227,8 @@ async def ask(
     if is_direct(request.spec, info.target):
         await call.run(request, info, emit, connections)
     else:
-        await LiteLLMAnswer(request, info, emit, litellm()).stream()
-
-
-async def _call(
-    library: Any, request: ModelRequest, info: ModelInfo, base: str | None, tapped: bool
-) -> tuple[list[StreamItem], Exception | None]:
-    wire = build_call(request, info)
-    accumulator = Accumulator(info.target, info.limits.window)
-    items: list[StreamItem] = []
-    source: Any = None
-    error: Exception | None = None
-    with listen(accumulator.tap if tapped else Tap()):
-        try:
-            method, asked = arguments(wire, request.spec)
-            kwargs = {**asked, "api_key": "test-key", "api_base": base, "timeout": 30}
-            source = await getattr(library, method)(**kwargs)
-            async for chunk in source:
-                items += accumulator.feed(chunk)
-        except Exception as caught:
-            error = caught
-            if os.environ.get("DEBUG_RECORDED"):
-                raise
-    items += accumulator.finish(source)
-    return items, error
+        make = partial(GatewayAnswer, request, info, emit, gateway=OwnGateway())
+        await call.run_answer(request, info, emit, lambda key: make(key=key))
 
 
 def tool_results(answer: Message, text: str = "40 C") -> list[Message]:

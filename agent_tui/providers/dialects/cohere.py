@@ -153,7 +153,6 @@ _COHERE = Dialect(
     no_files=True,
     tool_names="cohere",
     bare_thoughts=True,
-    json_lines=True,
     # 20 images, 20 MB together.
     images=ImageLimits(18_000_000, None, count=20, source=Source("docs.cohere.com/docs/image-inputs", "2026-11-21")),
 )

@@ -13,6 +13,15 @@ from agent_tui.providers.dialects.claude import thinking_block
 from agent_tui.providers.dialects.conversation import AssistantTurn, runs
 from agent_tui.providers.dialects.outgoing import OutgoingRequest
 from agent_tui.providers.dialects.record import Dialect
+from agent_tui.records import dataclass
+
+
+@dataclass(slots=True, frozen=True)
+class LibraryCall:
+    """Asks for what a method of the library streams."""
+
+    method: str
+    arguments: Metadata
 
 
 def arguments(made: OutgoingRequest, spec: ModelSpec) -> tuple[str, Metadata]:

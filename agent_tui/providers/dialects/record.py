@@ -358,8 +358,6 @@ class Dialect:
 
     think_tags: bool = False
     """Models of the user's own are served, which may write their thoughts into the text."""
-    json_lines: bool = False
-    """LiteLLM's reader takes bare JSON lines only."""
     guessed_reasoning: bool = False
     """It does not say how much was reasoning; the number in LiteLLM's chunks is LiteLLM's."""
     retains: Mapping[str, Retention] = field(default_factory=lambda: MappingProxyType({}))

@@ -1,4 +1,4 @@
-"""The worker as the program sees it: the child process that counts, and calls models through LiteLLM. Imports nothing
+"""The worker as the program sees it: the child process that counts, and is the gateway to LiteLLM. Imports nothing
 heavy."""
 
 from __future__ import annotations
@@ -12,22 +12,13 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from agent_tui.errors import WorkerError
-from agent_tui.models.requests import (
-    Delta,
-    Failed,
-    Finished,
-    ModelInfo,
-    ModelRequest,
-    ModelSpec,
-    Started,
-    StreamItem,
-    UsageReport,
-)
 from agent_tui.pipes.pipe import BadLineError, ChildPipe, Refused, UnknownNameError
 from agent_tui.pipes.start import command as command_of
 from agent_tui.pipes.start import start
-from agent_tui.providers.failure_lines import worker_failure
+from agent_tui.providers.dialects.litellm import LibraryCall
+from agent_tui.providers.errors import GatewayError
 from agent_tui.providers.gathering import in_turns
+from agent_tui.providers.net import BoundError
 from agent_tui.providers.worker import protocol
 from agent_tui.providers.worker.protocol import FROM_WORKER, TO_WORKER, WorkerState
 
@@ -58,8 +49,8 @@ _GONE = Refused("The provider worker crashed; it restarts at the next call.")
 
 
 class WorkerClient:
-    """A Counter, and the answers of models that LiteLLM calls, over one worker: started when it is first asked, again
-    after it died, and ended when nobody has asked it for ``idle`` seconds, unless it has LiteLLM loaded.
+    """A Counter and a Gateway over one worker: started when it is first asked, again after it died, and ended when
+    nobody has asked it for ``idle`` seconds, unless it has the gateway's library loaded.
 
     ``state`` says how far it is; ``on_state`` is called with each change, on the loop. Requests are accepted in every
     state: they wait in the pipe while the worker starts. ``log_file`` takes the worker's log.
@@ -99,9 +90,9 @@ class WorkerClient:
     def running(self) -> bool:
         return self._pipe is not None and not self._pipe.dead.is_set()
 
-    async def prepare(self, spec: ModelSpec) -> None:
-        """Has LiteLLM imported and warmed up for ``spec``, in the background, ahead of the first call."""
-        await self._ask(protocol.Prepare(spec), protocol.Preparing)
+    async def prepare(self) -> None:
+        """Has the gateway's library imported in the background, ahead of the first call."""
+        await self._ask(protocol.Prepare(), protocol.Preparing)
 
     async def close(self) -> None:
         """Ends the worker; what is pending fails. The client is of no use afterwards."""
@@ -114,18 +105,25 @@ class WorkerClient:
         if self._watcher is not None:
             self._watcher.cancel()
 
-    async def stream(self, request: ModelRequest, info: ModelInfo) -> AsyncGenerator[StreamItem, None]:
-        """The answer as it arrives, ending with exactly one Finished or Failed. Closing the generator cancels it."""
-        try:
-            async with self._question(protocol.Stream(request, info)) as items:
-                async for message in in_turns(items):
-                    item = _stream_item(message)
-                    if isinstance(item, (Finished, Failed)):
-                        break
-                    yield item
-        except WorkerError as error:
-            item = Failed(worker_failure(str(error)))
-        yield item
+    async def events(self, call: LibraryCall) -> AsyncGenerator[dict[str, Any], None]:
+        """What a call streams. Closing the generator cancels it. Raises GatewayError, BoundError, WorkerError."""
+        async with self._question(call) as answers:
+            async for message in in_turns(answers):
+                match message:
+                    case protocol.Event(event):
+                        yield event
+                    case protocol.CallEnded():
+                        return
+                    case protocol.CallFailed(seen):
+                        raise GatewayError(seen)
+                    case protocol.BoundReached(words, way):
+                        bound = BoundError(words)
+                        bound.way = way
+                        raise bound
+                    case Refused(error):
+                        raise WorkerError(error)
+                    case _:
+                        raise WorkerError(f"The provider worker answered with {type(message).__name__}.")
 
     async def count(self, texts: Sequence[str]) -> list[tuple[int, ...]]:
         """o200k_base tokens of each text by kind. Raises WorkerError."""
@@ -212,7 +210,7 @@ class WorkerClient:
             if message.state in get_args(WorkerState):
                 self._set_state(message.state)
         elif message is not None and (queue := self._pending.get(call_id)) is not None:
-            if not isinstance(message, (Started, Delta, UsageReport)):
+            if not isinstance(message, protocol.Event):
                 self._deaths = 0
             queue.put_nowait(message)
 
@@ -248,13 +246,3 @@ class WorkerClient:
                 return
             pipe.missed += 1
             pipe.write(TO_WORKER.line(protocol.Ping()))
-
-
-def _stream_item(message: object) -> StreamItem:
-    if message is _GONE:
-        return Failed(worker_failure("the worker process ended"))
-    if isinstance(message, Refused):
-        return Failed(worker_failure(message.error))
-    if isinstance(message, (Started, Delta, UsageReport, Finished, Failed)):
-        return message
-    return Failed(worker_failure(f"the worker answered with {type(message).__name__}"))

@@ -1,26 +1,19 @@
 """The protocol between the program and the provider worker: the messages.
 
-A stream is answered by its items, the last being Finished or Failed; everything else by one message, or Refused.
+A call is answered by its events and how it ended; everything else by one message, or Refused.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
-from agent_tui.models.requests import Delta, Failed, Finished, ModelInfo, ModelRequest, ModelSpec, Started, UsageReport
 from agent_tui.pipes.pipe import PipeLanguage, Refused
+from agent_tui.providers.dialects.litellm import LibraryCall
+from agent_tui.providers.errors import Seen
 from agent_tui.records import dataclass
 
 WorkerState = Literal["stopped", "ready", "litellm_loading", "litellm_ready"]
 """``ready``: it counts; ``litellm_ready``: models can be called without delay."""
-
-
-@dataclass(slots=True, frozen=True)
-class Stream:
-    """Asks for an answer through LiteLLM; ``info`` is what is known of the model."""
-
-    request: ModelRequest
-    info: ModelInfo
 
 
 @dataclass(slots=True, frozen=True)
@@ -32,9 +25,7 @@ class Count:
 
 @dataclass(slots=True, frozen=True)
 class Prepare:
-    """Has LiteLLM imported, and warmed up for a model, answered with Preparing at once."""
-
-    spec: ModelSpec
+    """Has the gateway's library imported, answered with Preparing at once."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -67,14 +58,38 @@ class Preparing:
     pass
 
 
-TO_WORKER = PipeLanguage({"stream": Stream, "count": Count, "prepare": Prepare, "cancel": Cancel, "ping": Ping})
+@dataclass(slots=True, frozen=True)
+class Event:
+    """One of what a call streams."""
+
+    event: dict[str, Any]
+
+
+@dataclass(slots=True, frozen=True)
+class CallEnded:
+    """All of it came."""
+
+
+@dataclass(slots=True, frozen=True)
+class CallFailed:
+    seen: Seen
+
+
+@dataclass(slots=True, frozen=True)
+class BoundReached:
+    """A bound of our own ended a call: why, and what to do about it."""
+
+    words: str
+    way: str
+
+
+TO_WORKER = PipeLanguage({"call": LibraryCall, "count": Count, "prepare": Prepare, "cancel": Cancel, "ping": Ping})
 FROM_WORKER = PipeLanguage(
     {
-        "started": Started,
-        "delta": Delta,
-        "usage": UsageReport,
-        "finished": Finished,
-        "failed": Failed,
+        "event": Event,
+        "ended": CallEnded,
+        "failed": CallFailed,
+        "bound": BoundReached,
         "counts": Counts,
         "preparing": Preparing,
         "refused": Refused,

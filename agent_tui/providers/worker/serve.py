@@ -1,4 +1,4 @@
-"""The provider worker: the child process that counts with tiktoken, and calls through LiteLLM the models that need it.
+"""The provider worker: the child process that counts with tiktoken, and is the gateway to LiteLLM.
 
 Counting answers at once; LiteLLM is imported, in a thread, when a model is about to be used (``prepare``) or is called.
 It exits hard when its standard input ends: a killed parent leaves nothing behind.
@@ -13,10 +13,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, BinaryIO
 
 from agent_tui.hardening import bound_memory, hide_memory
-from agent_tui.models.failure import make_failure
-from agent_tui.models.requests import Failed, ModelInfo, ModelRequest, ModelSpec, StreamItem
 from agent_tui.pipes.pipe import BadLineError, Refused, log_to_stderr, own_the_pipe, read_until_the_end
 from agent_tui.providers.counting import count_all, use_bundled_vocabulary
+from agent_tui.providers.dialects.litellm import LibraryCall
+from agent_tui.providers.errors import GatewayError
+from agent_tui.providers.net import BoundError
 from agent_tui.providers.secrets import redact
 from agent_tui.providers.worker import protocol
 from agent_tui.providers.worker.client import LOG_VARIABLE
@@ -34,8 +35,6 @@ class Worker:
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._litellm: asyncio.Task[Any] | None = None
         self._counter = ThreadPoolExecutor(1, "counting")
-        self._warmed: set[tuple[str, str]] = set()
-        self._background: asyncio.Task[None] | None = None
 
     def send(self, message: object, call_id: int = 0) -> None:
         self._write(FROM_WORKER.line(message, call_id))
@@ -69,14 +68,14 @@ class Worker:
     async def _answer(self, call_id: int, message: Any) -> None:
         try:
             match message:
-                case protocol.Stream(request, info):
-                    await self._stream(call_id, request, info)
+                case LibraryCall():
+                    await self._call(call_id, message)
                 case protocol.Count(texts):
                     counts = await asyncio.get_running_loop().run_in_executor(self._counter, count_all, texts)
                     self.send(protocol.Counts(counts), call_id)
-                case protocol.Prepare(spec):
+                case protocol.Prepare():
                     self.send(protocol.Preparing(), call_id)
-                    self._prepare(spec)
+                    self._loading()
                 case _:
                     raise TypeError(f"nothing answers {type(message).__name__}")
         except Exception as error:
@@ -85,66 +84,42 @@ class Worker:
         finally:
             self._tasks.pop(call_id, None)
 
-    async def _stream(self, call_id: int, request: ModelRequest, info: ModelInfo) -> None:
-        from agent_tui.providers.gathering import DeltaGatherer
-        from agent_tui.providers.litellm_call import LiteLLMAnswer
-
-        def emit(item: StreamItem) -> None:
-            self.send(item, call_id)
+    async def _call(self, call_id: int, call: LibraryCall) -> None:
+        from agent_tui.providers.litellm_gateway import library_events
 
         try:
-            litellm = await self.litellm()
+            library = await asyncio.shield(self._loading())
         except Exception as error:
             log.exception("LiteLLM cannot be imported")
-            emit(Failed(make_failure("worker", f"Cannot load LiteLLM: {error}.", "Reinstall agent-tui.")))
+            self.send(Refused(f"Cannot load LiteLLM: {redact(str(error))}. Reinstall agent-tui."), call_id)
             return
-        gatherer = DeltaGatherer(emit)
         try:
-            await LiteLLMAnswer(request, info, gatherer.put, litellm).stream()
-        finally:
-            gatherer.drop()
+            async for event in library_events(library, call):
+                self.send(protocol.Event(event), call_id)
+            self.send(protocol.CallEnded(), call_id)
+        except GatewayError as error:
+            self.send(protocol.CallFailed(error.seen), call_id)
+        except BoundError as error:
+            self.send(protocol.BoundReached(str(error), error.way), call_id)
 
-    def _prepare(self, spec: ModelSpec) -> None:
-        """Loads LiteLLM; where it is loaded, makes a first call of the model's kind."""
-        from agent_tui.providers.catalog import resolve_target
-
-        target = resolve_target(spec)
-        if (kind := (target.provider, target.api)) not in self._warmed:
-            self._warmed.add(kind)
-            before = self._litellm
-            if before is self._loading(spec):
-                # It was loaded for another model.
-                self._background = asyncio.create_task(self._warm_later(spec))
-
-    def _loading(self, spec: ModelSpec | None) -> asyncio.Task[Any]:
-        """LiteLLM's import, which is begun anew where it failed."""
+    def _loading(self) -> asyncio.Task[Any]:
+        """LiteLLM's import, which is begun anew where it failed. A cancelled caller does not stop it."""
         task = self._litellm
         if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
-            task = self._litellm = asyncio.create_task(self._load_litellm(spec))
+            task = self._litellm = asyncio.create_task(self._load())
         return task
 
-    async def litellm(self) -> Any:
-        """LiteLLM, imported when it is not yet. A cancelled caller does not stop the import."""
-        return await asyncio.shield(self._loading(None))
-
-    async def _load_litellm(self, spec: ModelSpec | None) -> Any:
-        from agent_tui.providers.litellm_call import load_litellm
-        from agent_tui.providers.worker.warm_up import warm_up
+    async def _load(self) -> Any:
+        from agent_tui.providers.litellm_gateway import load_litellm
 
         self.say("litellm_loading")
         try:
-            litellm = await asyncio.to_thread(load_litellm)
-            await warm_up(litellm, spec)
+            library = await asyncio.to_thread(load_litellm)
         except Exception:
             self.say("ready")
             raise
         self.say("litellm_ready")
-        return litellm
-
-    async def _warm_later(self, spec: ModelSpec) -> None:
-        from agent_tui.providers.worker.warm_up import warm_up
-
-        await warm_up(await self.litellm(), spec)
+        return library
 
 
 async def serve(stdin: BinaryIO, stdout: BinaryIO) -> None:

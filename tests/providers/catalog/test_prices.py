@@ -103,13 +103,6 @@ def test_cache_writes_cost_by_how_long_they_live() -> None:
             "cache_creation": {"ephemeral_5m_input_tokens": 100, "ephemeral_1h_input_tokens": 500},
         },
         {
-            "inputTokens": 10,
-            "outputTokens": 2,
-            "totalTokens": 612,
-            "cacheWriteInputTokens": 600,
-            "cacheDetails": [{"inputTokens": 100, "ttl": "5m"}, {"inputTokens": 500, "ttl": "1h"}],
-        },
-        {
             "prompt_tokens": 610,
             "completion_tokens": 2,
             "total_tokens": 612,

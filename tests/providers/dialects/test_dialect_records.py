@@ -32,7 +32,7 @@ ALLOWED: Mapping[str, str] = MappingProxyType(
     {
         "context/tokens.py": "the table of tokenizer constants, a record each of its own",
         "providers/server_facts.py": "what servers call themselves in their lists of models",
-        "providers/litellm.py": "names of loggers of Python packages",
+        "providers/litellm_gateway.py": "names of loggers of Python packages",
     }
 )
 """Files in which names of providers or families stand together, and why. None of them compares with one."""

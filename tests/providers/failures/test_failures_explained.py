@@ -8,8 +8,9 @@ import pytest
 from agent_tui.models.requests import ModelSpec
 from agent_tui.providers.catalog import Called, resolve_target
 from agent_tui.providers.direct import HttpError
-from agent_tui.providers.errors import StreamError, classify, unwrap
+from agent_tui.providers.errors import GatewayError, StreamError, classify, seen_of
 from agent_tui.providers.limits import problem
+from agent_tui.providers.litellm_gateway import unwrap
 from agent_tui.providers.overflow import is_overflow
 from agent_tui.providers.secrets import Redactor, redact
 from agent_tui.providers.waits import retry_after
@@ -167,7 +168,7 @@ def test_errors_of_a_running_stream_are_unwrapped() -> None:
     inner = _Http(429, "slow down", {"Retry-After": "3"})
     outer = MidStreamFallbackError(MidStreamFallbackError(inner))
     assert unwrap(outer) is inner
-    failure = classify(outer, Called("gemini"), "m", False)
+    failure = classify(GatewayError(seen_of(unwrap(outer))), Called("gemini"), "m", False)
     assert (failure.kind, failure.status, failure.retry_after) == ("rate_limit", 429, 3.0)
 
 

@@ -7,11 +7,9 @@ import pytest
 
 from agent_tui.models.codec import from_dict, to_dict
 from agent_tui.models.failure import Failure, Overflow
-from agent_tui.models.requests import Failed
 from agent_tui.providers.catalog import Called
 from agent_tui.providers.errors import classify
 from agent_tui.providers.overflow import is_overflow, sizes
-from agent_tui.providers.worker import protocol
 from tests.support.every import every
 
 pytestmark = pytest.mark.quick
@@ -380,10 +378,8 @@ def test_a_throttled_request_is_not_too_long() -> None:
     assert refusal("Too many tokens, please wait before trying again.", 429).kind == "rate_limit"
 
 
-def test_sizes_cross_the_pipe_and_the_store() -> None:
+def test_sizes_cross_the_store() -> None:
     failure = refusal(WORDINGS[1][1])
-    line = protocol.FROM_WORKER.line(Failed(failure), 7)
-    assert protocol.FROM_WORKER.read(line) == (7, Failed(failure))
     assert from_dict(Failure, to_dict(failure)) == failure
     old = {k: v for k, v in to_dict(failure).items() if k != "overflow"}
     assert from_dict(Failure, old).overflow is None

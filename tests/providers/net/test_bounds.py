@@ -17,7 +17,6 @@ from agent_tui.models.requests import Delta, Finished, Target
 from agent_tui.providers.accumulate import Accumulator, normalise
 from agent_tui.providers.calling import answer_limit
 from agent_tui.providers.client import ModelClient
-from agent_tui.providers.dialects.bedrock import EventStreamDecoder, FrameBuffer
 from agent_tui.providers.net import (
     ERROR_LIMIT,
     LINE_LIMIT,
@@ -25,7 +24,6 @@ from agent_tui.providers.net import (
     BoundError,
     LineBuffer,
     SseDecoder,
-    Tap,
     Unpacker,
 )
 from tests.providers.streams.test_stream_faults import APIS, Api, every_api
@@ -335,35 +333,6 @@ def test_a_line_that_is_too_long_is_dropped_as_it_comes() -> None:
     assert buffer.close() == b""
 
 
-def frame(payload: bytes) -> bytes:
-    name = b":event-type"
-    headers = bytes([len(name)]) + name + b"\x07" + (4).to_bytes(2, "big") + b"some"
-    total = 16 + len(headers) + len(payload)
-    return total.to_bytes(4, "big") + len(headers).to_bytes(4, "big") + b"\0" * 4 + headers + payload + b"\0" * 4
-
-
-@pytest.mark.slow
-@given(st.lists(st.text(max_size=20), max_size=5), st.lists(st.integers(1, 40), max_size=20))
-def test_frames_are_the_same_however_they_are_cut(texts: list[str], cuts: list[int]) -> None:
-    data = b"".join(frame(json.dumps({"text": text}).encode()) for text in texts)
-    buffer, decoder = FrameBuffer(), EventStreamDecoder()
-    events: list[Any] = []
-    at = 0
-    for size in [*cuts, len(data)]:
-        events += decoder.feed(buffer.feed(data[at : at + size]))
-        at += size
-    assert [event["some"]["text"] for event in events] == texts
-    assert buffer.close() == b""
-
-
-def test_a_frame_that_was_cut_off_is_no_event() -> None:
-    whole, cut = frame(b'{"text": "a"}'), frame(b'{"text": "b"}')
-    for length in range(len(cut)):
-        buffer, decoder = FrameBuffer(), EventStreamDecoder()
-        events = [*decoder.feed(buffer.feed(whole + cut[:length])), *decoder.feed(buffer.close())]
-        assert events == [{"some": {"text": "a"}}], length
-
-
 @given(st.binary(max_size=60), st.integers(1, 50))
 def test_unpacking_takes_any_bytes(data: bytes, size: int) -> None:
     for encoding in ("gzip", "deflate"):
@@ -398,12 +367,3 @@ def test_deep_nesting_and_huge_numbers_are_no_crash() -> None:
     decoder = SseDecoder()
     assert list(decoder.feed(b'data: {"a":' + b"[" * 200_000 + b"\n\n")) == []
     assert list(decoder.feed(b'data: {"a": ' + b"9" * 50_000 + b', "b": 1}\n\n')) == [{"a": 0, "b": 1}]
-
-
-def test_whoever_reads_on_gets_whole_lines() -> None:
-    tap = Tap()
-    tap.begin("text/event-stream")
-    stream = chat_stream(["one", "two"])
-    below = [tap.feed(stream[at : at + 7]) for at in range(0, len(stream), 7)]
-    assert b"".join([*below, tap.close()]) == stream
-    assert all(not data or data.endswith(b"\n") for data in below)

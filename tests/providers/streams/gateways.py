@@ -349,30 +349,6 @@ def ollama(parts: Sequence[Part], pick: Pick) -> list[Any]:
     return [*({"message": line, "done": False} for line in lines), {"message": last, "done": True, **counts}]
 
 
-def converse(parts: Sequence[Part], pick: Pick) -> list[tuple[str, Event]]:
-    number, stops = pick("index", "right", "all 0", "none"), pick("stops", "all", "none")
-    events: list[tuple[str, Event]] = [("messageStart", {"role": "assistant"})]
-    for n, part in enumerate(parts):
-        place = {} if number == "none" else {"contentBlockIndex": n if number == "right" else 0}
-        deltas: list[Event] = []
-        if isinstance(part, Called):
-            start = {"toolUse": {"toolUseId": part.call_id, "name": part.name}}
-            events.append(("contentBlockStart", {**place, "start": start}))
-            deltas += [{"toolUse": {"input": piece}} for piece in _halves(part.arguments)]
-        elif isinstance(part, Said):
-            deltas += [{"text": piece} for piece in part.pieces]
-        else:
-            deltas += [{"reasoningContent": {"text": piece}} for piece in part.pieces]
-            if part.signature:
-                deltas.append({"reasoningContent": {"signature": part.signature}})
-        events += [("contentBlockDelta", {**place, "delta": delta}) for delta in deltas]
-        if stops == "all":
-            events.append(("contentBlockStop", place))
-    stop = "tool_use" if any(isinstance(part, Called) for part in parts) else "end_turn"
-    usage = {"inputTokens": 10, "outputTokens": 5, "totalTokens": 15}
-    return [*events, ("messageStop", {"stopReason": stop}), ("metadata", {"usage": usage})]
-
-
 def cohere(parts: Sequence[Part], pick: Pick) -> list[Any]:
     number = pick("index", "right", "all 0", "none", "from 1")
     starts = pick("starts", "all", "calls alone")

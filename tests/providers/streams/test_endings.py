@@ -12,7 +12,7 @@ from agent_tui.models.requests import FinishReason
 from agent_tui.providers.catalog import Called
 from agent_tui.providers.dialects.endings import ENDINGS, Ending, ending_of
 from agent_tui.providers.errors import bad_end_failure
-from tests.providers.streams.test_streams import Accumulated, accumulate, block, claude, frames
+from tests.providers.streams.test_streams import Accumulated, accumulate, block, claude
 from tests.support.loopback import sse
 
 pytestmark = [pytest.mark.quick, pytest.mark.versions]
@@ -26,12 +26,6 @@ def _chat(reason: str, text: str) -> Accumulated:
 def _claude(reason: str, text: str) -> Accumulated:
     said = [block(0, {"type": "text", "text": ""}, {"type": "text_delta", "text": text})] if text else []
     return accumulate(claude(*said, stop=reason), "anthropic")
-
-
-def _converse(reason: str, text: str) -> Accumulated:
-    said = [("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": text}})] if text else []
-    data = frames(("messageStart", {"role": "assistant"}), *said, ("messageStop", {"stopReason": reason}))
-    return accumulate(data, "bedrock", "application/vnd.amazon.eventstream")
 
 
 def _gemini(reason: str, text: str) -> Accumulated:
@@ -58,7 +52,6 @@ def _ollama(reason: str, text: str) -> Accumulated:
 APIS: dict[str, Callable[[str, str], Accumulated]] = {
     "chat": _chat,
     "anthropic": _claude,
-    "converse": _converse,
     "gemini": _gemini,
     "responses": _responses,
     "cohere": _cohere,

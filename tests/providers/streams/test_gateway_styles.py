@@ -17,7 +17,6 @@ from agent_tui.models.requests import Delta, Finished, Target, UsageReport
 from agent_tui.providers.accumulate import Accumulator
 from tests.providers.streams import gateways
 from tests.providers.streams.gateways import Called, Part, Said, Thought
-from tests.providers.streams.test_streams import frames
 from tests.support.loopback import sse
 from tests.support.recorded import assemble
 
@@ -58,11 +57,9 @@ APIS: dict[str, tuple[str, str, str, Callable[..., list[Any]], Callable[[Any], b
     "gemini": ("gemini", "chat", EVENT_STREAM, gateways.gemini, sse),
     "cohere": ("cohere_chat", "chat", EVENT_STREAM, gateways.cohere, sse),
     "ollama": ("ollama_chat", "chat", "application/x-ndjson", gateways.ollama, _lines),
-    "bedrock": ("bedrock", "chat", "application/vnd.amazon.eventstream", gateways.converse, lambda all_: frames(*all_)),
 }
 SIGNED = {
     "anthropic": "signature",
-    "bedrock": "signature",
     "gemini": "thought_signature",
     "responses": "encrypted_content",
 }

@@ -115,21 +115,6 @@ WHOLE: dict[str, dict[str, Any]] = {
         "prompt_eval_count": 11,
         "eval_count": 3,
     },
-    "bedrock": {
-        "output": {
-            "message": {
-                "role": "assistant",
-                "content": [
-                    {"reasoningContent": {"reasoningText": {"text": "hm", "signature": "S"}}},
-                    {"text": "It rains."},
-                    {"toolUse": {"toolUseId": "c1", "name": "weather", "input": ARGUMENTS}},
-                ],
-            }
-        },
-        "stopReason": "tool_use",
-        "usage": {"inputTokens": 11, "outputTokens": 3, "totalTokens": 14},
-        "metrics": {"latencyMs": 1},
-    },
 }
 
 

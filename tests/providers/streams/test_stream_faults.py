@@ -192,7 +192,6 @@ async def test_an_answer_without_a_word_is_no_success(
 
 
 @every_api
-@both_ways
 @pytest.mark.parametrize(
     ("body", "content_type", "words"),
     [
@@ -204,10 +203,10 @@ async def test_an_answer_without_a_word_is_no_success(
     ids=["login page", "other json", "json-rpc", "words"],
 )
 async def test_what_is_no_models_answer_is_told(
-    worker: ModelClient, server: Loopback, api: Api, via: Any, body: bytes, content_type: str, words: str
+    worker: ModelClient, server: Loopback, api: Api, body: bytes, content_type: str, words: str
 ) -> None:
     server.serve(api.path, Reply(body, content_type=content_type))
-    answer = await collect(worker.stream(make_request(replace(api.spec(server), via=via))))
+    answer = await collect(worker.stream(make_request(api.spec(server))))
     assert (answer.failure.kind, answer.failure.retryable, answer.failure.status) == ("bad_answer", False, None)
     assert words in answer.failure.message and "api_base" in answer.failure.message
     assert "No connection" not in answer.failure.message

@@ -13,7 +13,8 @@ from agent_tui.models.messages import Message, ReasoningPart, TextPart, ToolCall
 from agent_tui.models.requests import Finished, StreamItem, Target, UsageReport
 from agent_tui.models.usage import Prices, TokenUsage
 from agent_tui.providers.accumulate import Accumulator
-from tests.support.loopback import sse
+from tests.support import recorded, wire
+from tests.support.loopback import Reply, sse
 from tests.support.recorded import assemble
 
 pytestmark = [pytest.mark.quick, pytest.mark.versions]
@@ -148,6 +149,8 @@ def test_an_error_inside_the_stream_is_seen() -> None:
     assert error is not None and "Overloaded" in json.dumps(error)
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
 def test_bedrock_with_redacted_thinking_tools_and_cache() -> None:
     reasoning = [{"text": "a"}, {"text": "b"}, {"signature": "S"}]
     data = frames(
@@ -160,16 +163,24 @@ def test_bedrock_with_redacted_thinking_tools_and_cache() -> None:
         ("contentBlockDelta", {"contentBlockIndex": 2, "delta": {"toolUse": {"input": '{"x":1}'}}}),
         ("contentBlockStop", {"contentBlockIndex": 2}),
         ("messageStop", {"stopReason": "tool_use"}),
-        ("metadata", {"usage": {"inputTokens": 5, "outputTokens": 7, "totalTokens": 112, "cacheReadInputTokens": 100}}),
+        (
+            "metadata",
+            {
+                "usage": {"inputTokens": 5, "outputTokens": 7, "totalTokens": 112, "cacheReadInputTokens": 100},
+                "metrics": {"latencyMs": 1},
+            },
+        ),
     )
-    got = accumulate(data, "bedrock", "application/vnd.amazon.eventstream")
-    assert got.parts == [
-        ("reasoning", "ab", {"type": "thinking", "signature": "S"}),
-        ("reasoning", "", {"type": "redacted_thinking", "data": "UkVE"}),
-        ("call", "read", '{"x":1}', None),
-    ]
-    assert got.usage == TokenUsage(105, 7, None, 100)
-    assert got.reason == "tool_calls"
+    spec = wire.spec("bedrock/us.anthropic.claude-sonnet-4-20250514-v1:0")
+    reply = Reply(data, content_type="application/vnd.amazon.eventstream")
+    got = recorded.stream(recorded.request_for(spec, [wire.user("u", "hi")]), recorded.info_for(spec), reply)
+    thought, hidden, call = got.message.parts
+    assert isinstance(thought, ReasoningPart) and isinstance(hidden, ReasoningPart) and isinstance(call, ToolCallPart)
+    assert (thought.text, thought.provider_metadata) == ("ab", {"type": "thinking", "signature": "S"})
+    assert (hidden.text, hidden.provider_metadata) == ("", {"type": "redacted_thinking", "data": "UkVE"})
+    assert (call.name, call.arguments) == ("read", '{"x":1}')
+    assert (got.usage.input, got.usage.output, got.usage.cache_read) == (105, 7, 100)
+    assert got.finished is not None and got.finished.reason == "tool_calls"
 
 
 def test_gemini_with_signatures_on_text_and_on_the_first_of_parallel_calls() -> None:

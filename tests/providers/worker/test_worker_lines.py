@@ -1,64 +1,37 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_tui.models.codec import dumps
-from agent_tui.models.failure import Failure
-from agent_tui.models.messages import (
-    AttachmentPart,
-    Message,
-    ReasoningPart,
-    TextPart,
-    ToolCallPart,
-    ToolResultPart,
-    user_message,
-)
-from agent_tui.models.requests import (
-    Delta,
-    Failed,
-    Finished,
-    ModelInfo,
-    ModelSpec,
-    Started,
-    StreamItem,
-    Target,
-    ToolSchema,
-    UsageReport,
-)
-from agent_tui.models.usage import Limits, Prices, TokenUsage
+from agent_tui.models.requests import ModelSpec
 from agent_tui.pipes.pipe import LineReader
-from agent_tui.providers.catalog import resolve_target
-from agent_tui.providers.worker.protocol import FROM_WORKER, TO_WORKER, Stream
+from agent_tui.providers.dialects.litellm import LibraryCall
+from agent_tui.providers.errors import Seen
+from agent_tui.providers.worker.protocol import FROM_WORKER, TO_WORKER, CallFailed, Event
 from tests.support.model_calls import KEY, make_request
 
 pytestmark = pytest.mark.quick
 
-texts = st.text(max_size=20)
-deltas = st.builds(
-    Delta,
-    index=st.integers(0, 2),
-    kind=st.sampled_from(["text", "reasoning", "tool_call"]),
-    text=texts,
-    metadata=st.none() | st.dictionaries(texts, texts, max_size=2),
-    closed=st.booleans(),
-    call_id=st.none() | st.text(min_size=1, max_size=9),
-    name=st.none() | st.text(min_size=1, max_size=9),
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3),
+    max_leaves=8,
 )
-items = deltas | st.sampled_from(
-    [
-        Started(Target("p", "chat", "m", "gpt"), ("a note",)),
-        UsageReport(TokenUsage(5, 3, reasoning=1, cache_read=2), 0.25),
-        Finished("tool_calls", {"id": "x"}),
-        Failed(Failure("rate_limit", "slow down", "detail", 429, 1.5)),
-    ]
-)
+events = st.dictionaries(st.text(max_size=9), values, max_size=4)
 
 
-@given(items)
-def test_items_survive_the_pipe(item: StreamItem) -> None:
-    assert FROM_WORKER.read(FROM_WORKER.line(item, 7)) == (7, item)
+@given(events)
+def test_events_survive_the_pipe(event: dict[str, Any]) -> None:
+    assert FROM_WORKER.read(FROM_WORKER.line(Event(event), 7)) == (7, Event(event))
+
+
+def test_what_is_seen_of_an_error_survives_the_pipe() -> None:
+    failed = CallFailed(Seen(["A"], ["A", "B"], "no", 429, [{"retry-after": "3"}]))
+    assert FROM_WORKER.read(FROM_WORKER.line(failed, 7)) == (7, failed)
 
 
 @given(st.lists(st.binary(max_size=30), max_size=8), st.data())
@@ -74,28 +47,11 @@ def test_lines_are_cut_the_same_however_they_arrive(lines: list[bytes], data: st
     assert got == wanted
 
 
-def test_a_request_survives_the_pipe_with_its_key() -> None:
-    messages = [
-        user_message("look \ud800 here", attachments=[AttachmentPart("a.png", "image/png", data="AAAA")]),
-        Message(
-            "m2",
-            "assistant",
-            [
-                ReasoningPart("", {"signature": "s"}, "prefix"),
-                TextPart("t"),
-                ToolCallPart("c", "read", '{"bad": ', {"k": [1]}),
-            ],
-        ),
-        Message("m3", "tool", [ToolResultPart("c", "read", "result", True, {"d": 1}, 0.5)]),
-    ]
-    spec = ModelSpec("k", "openai/x", extra={"temperature": 0.5}, api_key=KEY, context_window=5)
-    request = make_request(spec, messages=messages, tools=[ToolSchema("read", "d", {"type": "object"})])
-    info = ModelInfo(spec, resolve_target(spec), Limits(5), Prices())
-    line = TO_WORKER.line(Stream(request, info), 3)
-    assert line.endswith(b"\n")
-    assert line.count(b"\n") == 1
-    assert TO_WORKER.read(line) == (3, Stream(request, info))
-    assert TO_WORKER.read(line)[1].request.spec.api_key == KEY
+def test_a_call_survives_the_pipe_with_its_key() -> None:
+    call = LibraryCall("acompletion", {"messages": [{"role": "user", "content": "look \ud800 here"}], "api_key": KEY})
+    line = TO_WORKER.line(call, 3)
+    assert line.endswith(b"\n") and line.count(b"\n") == 1
+    assert TO_WORKER.read(line) == (3, call)
 
 
 def test_what_is_written_elsewhere_has_no_key() -> None:

@@ -13,14 +13,13 @@ import pytest
 
 from agent_tui.errors import WorkerError
 from agent_tui.models.calibration import KINDS
-from agent_tui.models.requests import Delta, ModelInfo, ModelSpec
-from agent_tui.models.usage import Limits, Prices
-from agent_tui.providers.catalog import resolve_target
+from agent_tui.models.requests import Delta, Failed, ModelSpec
 from agent_tui.providers.client import ModelClient
+from agent_tui.providers.dialects.litellm import LibraryCall
 from agent_tui.providers.worker.client import WorkerClient
 from tests.support.agents import words_only
 from tests.support.loopback import Loopback, Reply, chat_events, sse
-from tests.support.model_calls import HELLO_WORLD, collect, make_request, run_python
+from tests.support.model_calls import HELLO_WORLD, make_request, run_python
 from tests.support.waiting import ended, running
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -36,8 +35,7 @@ for line in sys.stdin.buffer:
 """
 
 
-SPEC = ModelSpec("x", "openai/x", api_key="k", via="litellm")
-INFO = ModelInfo(SPEC, resolve_target(SPEC), Limits(), Prices())
+CALL = LibraryCall("acompletion", {"model": "openai/x", "messages": []})
 
 
 def fake(code: str) -> tuple[str, ...]:
@@ -90,15 +88,13 @@ async def test_what_is_pending_fails_when_it_is_killed_and_the_next_use_restarts
     assert first is not None
     os.kill(first, signal.SIGSTOP)
     pending = asyncio.create_task(client.count(["b"]))
-    stream = asyncio.create_task(collect(client.stream(make_request(SPEC), INFO)))
+    events = asyncio.create_task(anext(client.events(CALL)))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     os.kill(first, signal.SIGKILL)
-    with pytest.raises(WorkerError):
-        await pending
-    failure = (await stream).failure
-    assert (failure.kind, failure.retryable) == ("worker", True)
-    assert "Your text is kept" in failure.message
+    for waiting in (pending, events):
+        with pytest.raises(WorkerError):
+            await waiting
     assert await client.count(["hello world"]) == [HELLO_WORLD]
     assert client.pid != first
     await client.close()
@@ -109,13 +105,15 @@ async def test_a_stream_cut_by_the_workers_death_keeps_its_deltas(server: Loopba
     server.serve("/v1/chat/completions", Reply([sse(chat_events(["begun"], None, done=False))], hang=True))
     client = ModelClient()
     spec = ModelSpec("local", "openai/x", api_base=server.url, via="litellm")
-    items = []
+    items, killed = [], False
     async for item in client.stream(make_request(spec)):
         items.append(item)
-        if isinstance(item, Delta) and client.worker.pid is not None:
+        if isinstance(item, Delta) and not killed and client.worker.pid is not None:
             os.kill(client.worker.pid, signal.SIGKILL)
-    assert next(i.text for i in items if isinstance(i, Delta)) == "begun"
-    assert items[-1].failure.kind == "worker"  # type: ignore[union-attr]
+            killed = True
+    assert killed and next(i.text for i in items if isinstance(i, Delta)) == "begun"
+    end = items[-1]
+    assert isinstance(end, Failed) and (end.failure.kind, end.failure.retryable) == ("worker", True)
     await client.close()
 
 
@@ -216,8 +214,8 @@ async def test_a_worker_that_cannot_start_is_an_error_not_a_crash() -> None:
     client = WorkerClient(command=("/no/such/program",))
     with pytest.raises(WorkerError):
         await client.count(["a"])
-    answer = await collect(client.stream(make_request(SPEC), INFO))
-    assert answer.failure.kind == "worker"
+    with pytest.raises(WorkerError):
+        await anext(client.events(CALL))
     await client.close()
 
 
