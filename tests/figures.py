@@ -19,14 +19,14 @@ ROOT = Path(__file__).resolve().parents[1]
 MANY_PARAMETERS = 8
 
 CEILINGS = {
-    "files of the program": 521,
-    "lines of the program": 118_491,
-    "protocols": 21,
-    f"functions with more than {MANY_PARAMETERS} parameters": 5,
+    "files of the program": 529,
+    "lines of the program": 116_777,
+    "protocols": 22,
+    f"functions with more than {MANY_PARAMETERS} parameters": 2,
     "private names of Textual": 35,
-    "files entered from Agent.submit to the provider": 81,
-    "files entered by one Anthropic call": 26,
-    "lines of tests/support": 13_753,
+    "files entered from Agent.submit to the provider": 82,
+    "files entered by one Anthropic call": 27,
+    "lines of tests/support": 13_711,
 }
 
 
