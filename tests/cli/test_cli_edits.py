@@ -121,7 +121,7 @@ def test_exports_say_what_was_dropped(cli: Cli, session: str) -> None:
     plain = cli.run("export", session, "--format", "md").out
     cli.run("context", "drop", first)
     told = cli.run("export", session, "--format", "md").out
-    assert "## User (dropped from the context)\n" in told and told.count("Dropped from the context") == 1
+    assert "## User (dropped from the context)\n" in told and told.count("> **Dropped 1 message, ") == 1
     assert "dropped from the context" in cli.run("export", session, "--format", "html").out
     assert cli.run("context", "--step", "3").code == 0
     cli.run("context", "undo")

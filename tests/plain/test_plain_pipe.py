@@ -324,7 +324,7 @@ def test_a_brief_is_read_out_and_the_new_session_names_the_old_one(cli: Cli) -> 
         "Handed off from “Never touch the vendor folder.”: /resume ses_",
         "Review the brief and send it.",
         "The brief: Write the migration",
-        "My rules, still valid:\n- Never touch the vendor folder.",
+        "## Instructions and constraints\n- Never touch the vendor folder.",
         "You: go\nAgent: ",
     )
     assert done.code == 0
