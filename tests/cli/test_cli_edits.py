@@ -143,7 +143,7 @@ def test_a_range_is_folded_and_unfolded(cli: Cli, session: str) -> None:
     assert re.match(r"Folds \d+ messages \(~[\d.k]+\) into a summary: ~[\d.k]+ tokens less per request", told)
     assert rows(cli) == before
     folded = cli.run("context", "fold", f"{first}..{last}")
-    assert re.search(r"^Folded \d+ messages · ", folded.out, re.MULTILINE) and folded.code == 0
+    assert re.search(r"^Folded \d+ messages, ", folded.out, re.MULTILINE) and folded.code == 0
     assert "summary" in cli.run("context", "--rows").out
     assert cli.run("context", "undo").out.startswith("Folded messages restored")
     assert rows(cli) == before

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.commands.registry import ORDER, PARTS
+from agent_tui.commands.registry import PARTS, listed
 from agent_tui.config import Settings
 from agent_tui.models.events import QueueChanged, SessionChanged, TurnEnded, TurnStarted, WaitingMessage
 from agent_tui.models.messages import user_message
@@ -243,7 +243,7 @@ async def test_help_has_six_parts_and_cuts_nothing_however_narrow(tmp_path: Path
             assert not [line for line in run.shown().splitlines() if "│" in line and "…" in line]
             rows = [row for row in screen.shown if not row.more]
             assert [row.left for row in rows if row.heading] == [*PARTS, "Keys"] and len(PARTS) == 5
-            assert [row.left for row in rows if row.command] == [f"/{name}" for name in ORDER]
+            assert [row.left for row in rows if row.command] == [f"/{command.name}" for command in listed()]
 
 
 @pytest.mark.quick

@@ -303,4 +303,4 @@ async def test_a_real_answer_is_dropped_and_comes_back(tmp_path: Path, monkeypat
         await chat.press("d")
         await chat.shows("only be dropped with their message")
         await chat.press("escape")
-        await chat.shows("▸ Dropped · 1 attachment")
+        await chat.shows("▸ Dropped 1 attachment")
