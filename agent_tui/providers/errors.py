@@ -135,7 +135,7 @@ class NotAnAnswerError(Exception):
 
 
 @dataclass(slots=True, frozen=True)
-class Seen:
+class SeenFailure:
     """What is seen of an error: ``own`` are the names of its classes, ``names`` of those beneath it, too."""
 
     own: list[str]
@@ -148,7 +148,7 @@ class Seen:
 class GatewayError(Exception):
     """An error in the gateway's library."""
 
-    def __init__(self, seen: Seen) -> None:
+    def __init__(self, seen: SeenFailure) -> None:
         super().__init__(seen.text)
         self.seen = seen
 
@@ -165,13 +165,13 @@ def chain(error: BaseException) -> list[BaseException]:
     return found
 
 
-def seen_of(error: BaseException) -> Seen:
+def seen_of(error: BaseException) -> SeenFailure:
     if isinstance(error, GatewayError):
         return error.seen
     errors = chain(error)
     text = "\n".join(dict.fromkeys(t for t in map(_text, errors) if t))
     headers = [found for error in errors for found in _headers(error)]
-    return Seen(sorted(_names(error)), sorted(_names(*errors)), text, _http_status(errors), headers)
+    return SeenFailure(sorted(_names(error)), sorted(_names(*errors)), text, _http_status(errors), headers)
 
 
 def classify(error: BaseException, called: Called, model: str, started: bool, secrets: Iterable[str] = ()) -> Failure:
@@ -230,7 +230,7 @@ def _names(*errors: BaseException) -> set[str]:
 
 
 @dataclass(slots=True, frozen=True)
-class Rule:
+class FailureRule:
     """A failure is of this kind where everything given fits."""
 
     kind: FailureKind
@@ -244,7 +244,7 @@ class Rule:
     """Part of the answer had arrived."""
     unless: frozenset[str] = frozenset()
 
-    def fits(self, seen: Seen, started: bool) -> bool:
+    def fits(self, seen: SeenFailure, started: bool) -> bool:
         return (
             (self.status is None or seen.status in self.status)
             and self.started in (None, started)
@@ -265,55 +265,55 @@ def _is_lost(text: str) -> bool:
 
 _LIBRARYS = _classes("APIConnectionError", "InternalServerError")
 RULES = (
-    Rule("context_overflow", status=_REFUSALS, says=is_overflow),
-    Rule("too_large", status={413}),
-    Rule("too_large", status={400, None}, says=speaks_of_bytes),
-    Rule("context_overflow", names=_classes("ContextWindowExceededError")),
-    Rule("bad_answer", own=_classes("NotAnAnswerError")),
-    Rule("invalid_request", names=_classes("ModuleNotFoundError", "ImportError")),
-    Rule("invalid_request", says=MISSING_PACKAGE.search),
-    Rule("content_refused", names=_classes("ContentPolicyViolationError")),
-    Rule("timeout", names=_TIMEOUT_NAMES, unless=_classes("RateLimitError")),
-    Rule("connection", status={500, 502, 503}, names=_CONNECT_NAMES),
-    Rule("bad_answer", names=_NO_HTTP_NAMES, started=False),
-    Rule("bad_answer", says=_NO_HTTP.search, started=False),
-    Rule("bad_answer", status={None}, names=_classes("JSONDecodeError", "UnicodeDecodeError"), started=False),
-    Rule("interrupted_stream", names=_NETWORK_NAMES, started=True),
-    Rule("connection", names=_NETWORK_NAMES),
-    Rule("interrupted_stream", status={None, 500}, own=_LIBRARYS, says=_is_lost, started=True),
-    Rule("connection", status={None, 500}, own=_LIBRARYS, says=_is_lost),
-    Rule("auth", says=NO_CREDIT.search),
-    Rule("content_refused", status={403}, says=_REFUSED.search),
-    Rule("auth", status={401, 402, 403}),
-    Rule("auth", own=_classes("AuthenticationError", "PermissionDeniedError")),
-    Rule("rate_limit", status={429}),
-    Rule("rate_limit", own=_classes("RateLimitError")),
-    Rule("rate_limit", says=_RATE.search),
-    Rule("invalid_request", status={400, 404, 500, 501, None}, says=names_history),
-    Rule("not_found", status={404}),
-    Rule("not_found", own=_classes("NotFoundError")),
-    Rule("timeout", status={408}),
-    Rule("invalid_request", status={500, 501, None}, says=_UNABLE.search),
-    Rule("overloaded", status={503, 529}),
-    Rule("overloaded", says=lambda text: "overloaded_error" in text.lower()),
-    Rule("content_refused", status={400, 422, None}, says=_REFUSED.search),
-    Rule("auth", status={400, 422}, says=_BAD_KEY.search),
-    Rule("not_found", status={400}, says=_MISSING_MODEL.search),
-    Rule("invalid_request", status=range(400, 500)),
-    Rule("overloaded", status=range(500, 600)),
-    Rule("overloaded", says=_OVERLOADED.search),
-    Rule("auth", says=_AUTH.search),
-    Rule("invalid_request", status={None}, own=_classes("StreamError"), says=_INVALID.search),
-    Rule("interrupted_stream", started=True),
-    Rule("overloaded", own=_classes("StreamError"), says=_UPSTREAM.search),
-    Rule("connection", names=_classes("OSError")),
+    FailureRule("context_overflow", status=_REFUSALS, says=is_overflow),
+    FailureRule("too_large", status={413}),
+    FailureRule("too_large", status={400, None}, says=speaks_of_bytes),
+    FailureRule("context_overflow", names=_classes("ContextWindowExceededError")),
+    FailureRule("bad_answer", own=_classes("NotAnAnswerError")),
+    FailureRule("invalid_request", names=_classes("ModuleNotFoundError", "ImportError")),
+    FailureRule("invalid_request", says=MISSING_PACKAGE.search),
+    FailureRule("content_refused", names=_classes("ContentPolicyViolationError")),
+    FailureRule("timeout", names=_TIMEOUT_NAMES, unless=_classes("RateLimitError")),
+    FailureRule("connection", status={500, 502, 503}, names=_CONNECT_NAMES),
+    FailureRule("bad_answer", names=_NO_HTTP_NAMES, started=False),
+    FailureRule("bad_answer", says=_NO_HTTP.search, started=False),
+    FailureRule("bad_answer", status={None}, names=_classes("JSONDecodeError", "UnicodeDecodeError"), started=False),
+    FailureRule("interrupted_stream", names=_NETWORK_NAMES, started=True),
+    FailureRule("connection", names=_NETWORK_NAMES),
+    FailureRule("interrupted_stream", status={None, 500}, own=_LIBRARYS, says=_is_lost, started=True),
+    FailureRule("connection", status={None, 500}, own=_LIBRARYS, says=_is_lost),
+    FailureRule("auth", says=NO_CREDIT.search),
+    FailureRule("content_refused", status={403}, says=_REFUSED.search),
+    FailureRule("auth", status={401, 402, 403}),
+    FailureRule("auth", own=_classes("AuthenticationError", "PermissionDeniedError")),
+    FailureRule("rate_limit", status={429}),
+    FailureRule("rate_limit", own=_classes("RateLimitError")),
+    FailureRule("rate_limit", says=_RATE.search),
+    FailureRule("invalid_request", status={400, 404, 500, 501, None}, says=names_history),
+    FailureRule("not_found", status={404}),
+    FailureRule("not_found", own=_classes("NotFoundError")),
+    FailureRule("timeout", status={408}),
+    FailureRule("invalid_request", status={500, 501, None}, says=_UNABLE.search),
+    FailureRule("overloaded", status={503, 529}),
+    FailureRule("overloaded", says=lambda text: "overloaded_error" in text.lower()),
+    FailureRule("content_refused", status={400, 422, None}, says=_REFUSED.search),
+    FailureRule("auth", status={400, 422}, says=_BAD_KEY.search),
+    FailureRule("not_found", status={400}, says=_MISSING_MODEL.search),
+    FailureRule("invalid_request", status=range(400, 500)),
+    FailureRule("overloaded", status=range(500, 600)),
+    FailureRule("overloaded", says=_OVERLOADED.search),
+    FailureRule("auth", says=_AUTH.search),
+    FailureRule("invalid_request", status={None}, own=_classes("StreamError"), says=_INVALID.search),
+    FailureRule("interrupted_stream", started=True),
+    FailureRule("overloaded", own=_classes("StreamError"), says=_UPSTREAM.search),
+    FailureRule("connection", names=_classes("OSError")),
     # The library's name for whatever it did not expect of an answer; a lost connection is told apart above.
-    Rule("empty_answer", names=_classes("APIConnectionError")),
+    FailureRule("empty_answer", names=_classes("APIConnectionError")),
 )
 """The kinds of failures: the first rule that fits."""
 
 
-def kind_of(seen: Seen, started: bool) -> FailureKind:
+def kind_of(seen: SeenFailure, started: bool) -> FailureKind:
     """The kind of a failure. ``started``: part of the answer had arrived."""
     return next((rule.kind for rule in RULES if rule.fits(seen, started)), "invalid_request")
 

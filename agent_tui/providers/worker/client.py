@@ -110,11 +110,11 @@ class WorkerClient:
         async with self._question(call) as answers:
             async for message in in_turns(answers):
                 match message:
-                    case protocol.Event(event):
+                    case protocol.GatewayEvent(event):
                         yield event
                     case protocol.CallEnded():
                         return
-                    case protocol.CallFailed(seen):
+                    case protocol.GatewayFailed(seen):
                         raise GatewayError(seen)
                     case protocol.BoundReached(words, way):
                         bound = BoundError(words)
@@ -210,7 +210,7 @@ class WorkerClient:
             if message.state in get_args(WorkerState):
                 self._set_state(message.state)
         elif message is not None and (queue := self._pending.get(call_id)) is not None:
-            if not isinstance(message, protocol.Event):
+            if not isinstance(message, protocol.GatewayEvent):
                 self._deaths = 0
             queue.put_nowait(message)
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from agent_tui.pipes.pipe import PipeLanguage, Refused
 from agent_tui.providers.dialects.litellm import LibraryCall
-from agent_tui.providers.errors import Seen
+from agent_tui.providers.errors import SeenFailure
 from agent_tui.records import dataclass
 
 WorkerState = Literal["stopped", "ready", "litellm_loading", "litellm_ready"]
@@ -59,7 +59,7 @@ class Preparing:
 
 
 @dataclass(slots=True, frozen=True)
-class Event:
+class GatewayEvent:
     """One of what a call streams."""
 
     event: dict[str, Any]
@@ -71,8 +71,8 @@ class CallEnded:
 
 
 @dataclass(slots=True, frozen=True)
-class CallFailed:
-    seen: Seen
+class GatewayFailed:
+    seen: SeenFailure
 
 
 @dataclass(slots=True, frozen=True)
@@ -86,9 +86,9 @@ class BoundReached:
 TO_WORKER = PipeLanguage({"call": LibraryCall, "count": Count, "prepare": Prepare, "cancel": Cancel, "ping": Ping})
 FROM_WORKER = PipeLanguage(
     {
-        "event": Event,
+        "event": GatewayEvent,
         "ended": CallEnded,
-        "failed": CallFailed,
+        "failed": GatewayFailed,
         "bound": BoundReached,
         "counts": Counts,
         "preparing": Preparing,

@@ -95,10 +95,10 @@ class Worker:
             return
         try:
             async for event in library_events(library, call):
-                self.send(protocol.Event(event), call_id)
+                self.send(protocol.GatewayEvent(event), call_id)
             self.send(protocol.CallEnded(), call_id)
         except GatewayError as error:
-            self.send(protocol.CallFailed(error.seen), call_id)
+            self.send(protocol.GatewayFailed(error.seen), call_id)
         except BoundError as error:
             self.send(protocol.BoundReached(str(error), error.way), call_id)
 

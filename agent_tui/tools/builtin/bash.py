@@ -19,7 +19,7 @@ from agent_tui.records import dataclass
 from agent_tui.text.clean import pictured, pictured_line
 from agent_tui.tools.arguments import FLAG, NUMBER, TEXT, described, parameters, reject_surrogates, validate
 from agent_tui.tools.base import Intent, Keeping, ToolContext, ToolOutcome
-from agent_tui.tools.children.command import LEFT_BEHIND, MAX_BYTES, Command, CommandOrder, exit_words
+from agent_tui.tools.children.command import LEFT_BEHIND, MAX_BYTES, CommandOrder, RunningCommand, exit_words
 from agent_tui.tools.children.git_broker import GitBroker, launched
 from agent_tui.tools.sandbox.policy import Domain, Launch, free
 from agent_tui.tools.sandbox.start import shell
@@ -122,7 +122,7 @@ class BashTool:
             if args.background and context.jobs is not None:
                 command = await context.jobs.start(order, args.timeout, context.session_id)
             else:
-                command = await Command.start(order)
+                command = await RunningCommand.start(order)
         except BaseException:
             line.launch.close()
             await asyncio.shield(line.over())
@@ -131,7 +131,9 @@ class BashTool:
             return _told_of(command, line.launch.domain, by_itself=context.user is not None), line.attempts
         return await self._waited_for(command, line, context, limit), line.attempts
 
-    async def _waited_for(self, command: Command, line: _Line, context: ToolContext, limit: _Limit) -> ToolOutcome:
+    async def _waited_for(
+        self, command: RunningCommand, line: _Line, context: ToolContext, limit: _Limit
+    ) -> ToolOutcome:
         """Waits for its end, or until the user moves it into the background, where it runs on."""
         # That of a subagent stays: it would not learn of its end.
         moves = context.jobs.moved() if context.jobs is not None and context.user is not None else None
@@ -274,7 +276,7 @@ LOOKS_ON = (
 """What the model has to know of a command that would have been asked about, had it been waited for."""
 
 
-def _told_of(job: Command, domain: Domain, *more: str, by_itself: bool = True) -> ToolOutcome:
+def _told_of(job: RunningCommand, domain: Domain, *more: str, by_itself: bool = True) -> ToolOutcome:
     """What the model is told of a command that runs in the background; of its end it learns ``by_itself`` or not."""
     from agent_tui.tools.children.jobs import PORTS, STARTED
 
@@ -305,7 +307,7 @@ def environment() -> dict[str, str]:
     return child_env(os.environ)
 
 
-def _outcome(command: Command, line: _Line, context: ToolContext, limit: _Limit) -> ToolOutcome:
+def _outcome(command: RunningCommand, line: _Line, context: ToolContext, limit: _Limit) -> ToolOutcome:
     """What the model is told of a command that was waited for and has ended, and people with it."""
     from agent_tui.tools.sandbox.environment import missed
     from agent_tui.tools.sandbox.words import git_settings, kept_from, masked, not_kept, refused, stopped

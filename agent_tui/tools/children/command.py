@@ -47,7 +47,7 @@ class CommandOrder:
     can_stay: bool = True
 
 
-class Command(Work):
+class RunningCommand(Work):
     """Reads what ``group`` writes and waits for its end; it ends with what it left behind. In the background its time
     limit is ``seconds``, in the foreground that of who waits."""
 
@@ -72,7 +72,9 @@ class Command(Work):
         self._living = asyncio.create_task(self._live(seconds), name=self.line)
 
     @classmethod
-    async def start(cls, order: CommandOrder, *, background: bool = False, seconds: float | None = None) -> Command:
+    async def start(
+        cls, order: CommandOrder, *, background: bool = False, seconds: float | None = None
+    ) -> RunningCommand:
         """Starts it, and closes its launch; in the ``background`` all of its output goes to its file. Raises
         ToolError."""
         output = CommandOutput(order.folder, order.limit, order.secrets)

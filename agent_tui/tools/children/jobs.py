@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from agent_tui.errors import ToolError
 from agent_tui.models.events import JobInfo, PortReach
-from agent_tui.tools.children.command import Command, CommandOrder
+from agent_tui.tools.children.command import CommandOrder, RunningCommand
 from agent_tui.tools.children.work import StoppedBy, Work
 
 W = TypeVar("W", bound=Work)
@@ -36,12 +36,12 @@ class Jobs:
         self._waited_for: set[asyncio.Event] = set()
         self._count = 0
 
-    async def start(self, order: CommandOrder, seconds: float | None = None, owner: str = "") -> Command:
+    async def start(self, order: CommandOrder, seconds: float | None = None, owner: str = "") -> RunningCommand:
         """Starts a command that nobody waits for, with a time limit, for the session ``owner``. Raises ToolError."""
         if self._commands() >= MAX_RUNNING:
             order.launch.close()
             raise ToolError(TOO_MANY)
-        return self.add(await Command.start(order, background=True, seconds=seconds), owner)
+        return self.add(await RunningCommand.start(order, background=True, seconds=seconds), owner)
 
     def add(self, work: W, owner: str = "") -> W:
         """Takes what nobody waits for (any more): it has an id from now on, and its end is told of."""
@@ -81,7 +81,7 @@ class Jobs:
         return [job for job in self._jobs.values() if job.running]
 
     def _commands(self) -> int:
-        return sum(isinstance(job, Command) for job in self.running())
+        return sum(isinstance(job, RunningCommand) for job in self.running())
 
     def get(self, id: str, owner: str | None = None) -> Work:
         """One of those that ``all`` answers. Raises ToolError, naming these."""
@@ -127,7 +127,7 @@ class Jobs:
 
     async def end_subagents(self) -> None:
         """Ends those: the session that they work for is about to be left."""
-        working = [job for job in self.running() if not isinstance(job, Command)]
+        working = [job for job in self.running() if not isinstance(job, RunningCommand)]
         await asyncio.gather(*(job.stop("the end of the session") for job in working))
 
     async def close(self) -> list[JobInfo]:

@@ -10,8 +10,8 @@ from agent_tui.models.codec import dumps
 from agent_tui.models.requests import ModelSpec
 from agent_tui.pipes.pipe import LineReader
 from agent_tui.providers.dialects.litellm import LibraryCall
-from agent_tui.providers.errors import Seen
-from agent_tui.providers.worker.protocol import FROM_WORKER, TO_WORKER, CallFailed, Event
+from agent_tui.providers.errors import SeenFailure
+from agent_tui.providers.worker.protocol import FROM_WORKER, TO_WORKER, GatewayEvent, GatewayFailed
 from tests.support.model_calls import KEY, make_request
 
 pytestmark = pytest.mark.quick
@@ -26,11 +26,11 @@ events = st.dictionaries(st.text(max_size=9), values, max_size=4)
 
 @given(events)
 def test_events_survive_the_pipe(event: dict[str, Any]) -> None:
-    assert FROM_WORKER.read(FROM_WORKER.line(Event(event), 7)) == (7, Event(event))
+    assert FROM_WORKER.read(FROM_WORKER.line(GatewayEvent(event), 7)) == (7, GatewayEvent(event))
 
 
 def test_what_is_seen_of_an_error_survives_the_pipe() -> None:
-    failed = CallFailed(Seen(["A"], ["A", "B"], "no", 429, [{"retry-after": "3"}]))
+    failed = GatewayFailed(SeenFailure(["A"], ["A", "B"], "no", 429, [{"retry-after": "3"}]))
     assert FROM_WORKER.read(FROM_WORKER.line(failed, 7)) == (7, failed)
 
 
