@@ -145,8 +145,10 @@ async def library_events(litellm: Any, call: LibraryCall) -> AsyncGenerator[Even
     finally:
         # ``break`` alone leaves the connection open.
         if (close := getattr(stream, "aclose", None)) is not None:
-            with contextlib.suppress(Exception):
+            try:
                 await close()
+            except Exception:  # the answer is there, or why it is not
+                log.debug("The connection of a call could not be closed", exc_info=True)
 
 
 class Ended:
