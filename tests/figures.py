@@ -20,7 +20,7 @@ MANY_PARAMETERS = 8
 
 CEILINGS = {
     "files of the program": 529,
-    "lines of the program": 116_777,
+    "lines of the program": 116_783,
     "protocols": 22,
     f"functions with more than {MANY_PARAMETERS} parameters": 2,
     "private names of Textual": 35,
